@@ -67,14 +67,15 @@ const HIGH_LOAD: f64 = 0.25;
 
 /// The doubts that the description gives rise to, the heaviest first.
 pub fn doubts(host: &Host) -> Vec<Doubt> {
-    let mut doubts: Vec<Doubt> =
-        [processor(host), limits(host), busy(host), memory(host), kernel(host), visibility(host), place(host)].concat();
-    doubts.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
-    doubts
+    let mut found = Vec::new();
+    for look_at in [processor, limits, busy, memory, kernel, visibility, place] {
+        look_at(host, &mut found);
+    }
+    found.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
+    found
 }
 
-fn processor(host: &Host) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn processor(host: &Host, found: &mut Vec<Doubt>) {
     if let Some(governor) = host.governor.as_deref().filter(|governor| *governor != "performance") {
         let what = format!("The frequency governor is {governor}, so a CPU takes time to reach its speed");
         found.push(Doubt::new(Severity::Care, what, "as root: cpupower frequency-set -g performance"));
@@ -105,11 +106,9 @@ fn processor(host: &Host) -> Vec<Doubt> {
                       current_clocksource as root";
         found.push(Doubt::new(severity, what, remedy));
     }
-    found
 }
 
-fn limits(host: &Host) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn limits(host: &Host, found: &mut Vec<Doubt>) {
     if let Some(quota) = host.cgroup.cpu_quota.filter(|quota| *quota < f64::from(host.cpu.count.max(1))) {
         let severity = if quota < 1.0 { Severity::Unfit } else { Severity::Care };
         let what = format!("A CPU quota of {quota:.2} CPUs stops processes for the rest of a period when it is used up");
@@ -128,11 +127,9 @@ fn limits(host: &Host) -> Vec<Doubt> {
         let what = format!("The control group allows {limit} processes and threads");
         found.push(Doubt::new(Severity::Care, what, "allow 256 or more; servers with many clients will fail"));
     }
-    found
 }
 
-fn busy(host: &Host) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn busy(host: &Host, found: &mut Vec<Doubt>) {
     let per_cpu = host.before.average[0] / f64::from(host.cpu.online.max(1));
     if per_cpu > HIGH_LOAD {
         let what = format!("The load over the last minute is {:.2} on {} CPUs", host.before.average[0], host.cpu.online.max(1));
@@ -140,17 +137,12 @@ fn busy(host: &Host) -> Vec<Doubt> {
     }
     if host.before.steal > NOTABLE_STEAL {
         let what = format!("The hypervisor has taken {:.1} % of this machine's time since boot", host.before.steal * 100.0);
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "use a size with dedicated CPUs, or measure longer and compare runs made close together",
-        ));
+        let remedy = "use a size with dedicated CPUs, or measure longer and compare runs made close together";
+        found.push(Doubt::new(Severity::Care, what, remedy));
     }
-    found
 }
 
-fn memory(host: &Host) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn memory(host: &Host, found: &mut Vec<Doubt>) {
     let used: u64 = host.swap.iter().fold(0, |sum, area| sum.saturating_add(area.used_bytes));
     if used > 0 {
         // A few pages that were swapped out long ago do no harm.
@@ -169,11 +161,9 @@ fn memory(host: &Host) -> Vec<Doubt> {
                       side (compare A1,A2 B1,B2)";
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
-    found
 }
 
-fn kernel(host: &Host) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn kernel(host: &Host, found: &mut Vec<Doubt>) {
     if !host.kernel_debug.is_empty() {
         let what = format!("This kernel checks itself as it runs ({}), which slows it", host.kernel_debug.join(", "));
         found.push(Doubt::new(Severity::Care, what, "boot a kernel built for use; these figures speak for no other"));
@@ -188,11 +178,9 @@ fn kernel(host: &Host) -> Vec<Doubt> {
         let what = format!("The kernel was started with {word}, so system calls cost less than on a guarded system");
         found.push(Doubt::new(Severity::Note, what, "compare it with hosts started the same way"));
     }
-    found
 }
 
-fn visibility(host: &Host) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn visibility(host: &Host, found: &mut Vec<Doubt>) {
     if !host.counters
         && let (Some(reason), Some(remedy)) = (&host.counters_refused, &host.counters_remedy)
     {
@@ -204,11 +192,9 @@ fn visibility(host: &Host) -> Vec<Doubt> {
         let what = "/sys is not readable, so mitigations, governor and clock source are unknown";
         found.push(Doubt::new(Severity::Care, what, "mount it (in a container: -v /sys:/sys:ro)"));
     }
-    found
 }
 
-fn place(host: &Host) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn place(host: &Host, found: &mut Vec<Doubt>) {
     let fs = &host.filesystem;
     let memory = ["tmpfs", "ramfs"].contains(&fs.kind.as_str());
     if memory || fs.kind.starts_with("overlay") {
@@ -219,7 +205,6 @@ fn place(host: &Host) -> Vec<Doubt> {
         let what = format!("The work directory {} has {} MiB left", fs.path, fs.free_bytes >> 20);
         found.push(Doubt::new(Severity::Care, what, "free 1 GiB; a nearly full file system is slow, and some probes will fail"));
     }
-    found
 }
 
 #[cfg(test)]

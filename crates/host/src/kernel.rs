@@ -96,10 +96,10 @@ pub(crate) fn mitigations(paths: &Paths) -> BTreeMap<String, String> {
     paths.names(directory).into_iter().filter_map(value).collect()
 }
 
-/// The word in brackets: `always [madvise] never`.
+/// The word in brackets: `always [madvise] never`, `none voluntary (full) lazy`.
 pub(crate) fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    rest.split_once(']').map(|(word, _)| word.to_owned())
+    let (_, rest) = text.split_once(['[', '('])?;
+    rest.split_once([']', ')']).map(|(word, _)| word.to_owned())
 }
 
 /// The preemption model in force: as debugfs tells it; else as the command line asks of a dynamic kernel; else as it was built; else
@@ -107,11 +107,7 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
 pub(crate) fn preemption(paths: &Paths, config: &Config) -> Option<String> {
     let version = paths.value("proc/sys/kernel/version").unwrap_or_default();
     let has = |word: &str| version.split_ascii_whitespace().any(|w| w == word);
-    let told = paths.value("sys/kernel/debug/sched/preempt").and_then(|text| {
-        // `none voluntary (full) lazy`
-        let (_, rest) = text.split_once('(')?;
-        rest.split_once(')').map(|(word, _)| word.to_owned())
-    });
+    let told = paths.value("sys/kernel/debug/sched/preempt").and_then(|text| chosen(&text));
     let cmdline = command_line(paths).unwrap_or_default();
     let asked = || cmdline.split_ascii_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back().map(str::to_owned);
     let by_version = || match () {

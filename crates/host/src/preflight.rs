@@ -78,7 +78,9 @@ const SPACE: u64 = 100 << 20;
 
 /// The doubts that the live checks give rise to, the heaviest first.
 pub fn doubts(checks: &Checks) -> Vec<Doubt> {
-    let mut found: Vec<Doubt> = canary(checks).into_iter().chain(background(checks)).chain(timer(&checks.timer)).collect();
+    let mut found = canary(checks);
+    background(checks, &mut found);
+    timer(&checks.timer, &mut found);
     found.extend(checks.places.iter().filter_map(place));
     if let Some(periods) = checks.throttled_periods.filter(|periods| *periods > 0) {
         let what = format!("The CPU quota ran out in {periods} periods during the check");
@@ -96,12 +98,9 @@ fn canary(checks: &Checks) -> Vec<Doubt> {
     let mut found = Vec::new();
     if all.lost_share > LOST || all.slow_share > SLOW_SHARE || all.longest_stall_ns > LONG_STALL_NS {
         let severity = if all.lost_share > LOST_UNFIT { Severity::Unfit } else { Severity::Care };
-        let what = format!(
-            "Test work lost {:.1} % of its time: {:.1} % of its equal pieces took over 5 % longer, the longest stall was {:.1} ms",
-            all.lost_share * 100.0,
-            all.slow_share * 100.0,
-            all.longest_stall_ns / 1e6
-        );
+        let (lost, slow, stall) = (all.lost_share * 100.0, all.slow_share * 100.0, all.longest_stall_ns / 1e6);
+        let of_pieces = format!("{slow:.1} % of its equal pieces took over 5 % longer, the longest stall was {stall:.1} ms");
+        let what = format!("Test work lost {lost:.1} % of its time: {of_pieces}");
         found.push(Doubt::new(severity, what, "stop what competes, or measure longer (--profile thorough) and at a quieter hour"));
     }
     if checks.canary.spread_between_cpus > SPREAD {
@@ -111,15 +110,13 @@ fn canary(checks: &Checks) -> Vec<Doubt> {
     found
 }
 
-fn background(checks: &Checks) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn background(checks: &Checks, found: &mut Vec<Doubt>) {
     let share = checks.background.others / f64::from(checks.cpus.max(1));
     if share > OTHERS {
         let severity = if share > OTHERS_UNFIT { Severity::Unfit } else { Severity::Care };
         let users = checks.background.users.iter().take(3).map(|user| format!("{} ({}) {:.2}", user.name, user.pid, user.cpus));
-        let users: Vec<String> = users.collect();
-        let named =
-            if users.is_empty() { "small or short-lived processes, none above 0.5 % of a CPU".to_owned() } else { users.join(", ") };
+        let small = || "small or short-lived processes, none above 0.5 % of a CPU".to_owned();
+        let named = users.reduce(|all, user| format!("{all}, {user}")).unwrap_or_else(small);
         let what = format!("Others use {:.2} of {} CPUs: {named}", checks.background.others, checks.cpus);
         found.push(Doubt::new(severity, what, "stop them, or wait until they are done"));
     }
@@ -128,11 +125,9 @@ fn background(checks: &Checks) -> Vec<Doubt> {
         let what = format!("The hypervisor took {:.1} % of the CPUs' time meanwhile", checks.background.steal * 100.0);
         found.push(Doubt::new(severity, what, "use dedicated CPUs, or measure at a quieter hour"));
     }
-    found
 }
 
-fn timer(timer: &Timer) -> Vec<Doubt> {
-    let mut found = Vec::new();
+fn timer(timer: &Timer, found: &mut Vec<Doubt>) {
     if timer.stated_ns > 1_000 || timer.step_ns > 1_000.0 {
         let what = format!("The clock moves in steps of {:.1} µs", (timer.stated_ns as f64).max(timer.step_ns) / 1e3);
         found.push(Doubt::new(Severity::Care, what, "boot with high-resolution timers (highres=on) and the tsc clock source"));
@@ -145,7 +140,6 @@ fn timer(timer: &Timer) -> Vec<Doubt> {
         let what = format!("Sleepers usually wake {:.2} ms too late", timer.late_ns / 1e6);
         found.push(Doubt::new(Severity::Care, what, "free the CPUs; keep them out of deep idle states (cpupower idle-set -D 10)"));
     }
-    found
 }
 
 fn place(place: &Place) -> Option<Doubt> {
@@ -161,8 +155,7 @@ fn place(place: &Place) -> Option<Doubt> {
 /// The one sentence at the end: quiet, usable with care, or not fit, and why.
 pub fn verdict(doubts: &[Doubt]) -> (&'static str, String) {
     let heaviest = doubts.iter().map(|doubt| doubt.severity).max().unwrap_or(Severity::Note);
-    let reasons: Vec<String> = doubts.iter().filter(|d| d.severity == heaviest).take(3).map(|d| lower_first(&d.what)).collect();
-    let reasons = reasons.join("; ");
+    let reasons = doubts.iter().filter(|d| d.severity == heaviest).take(3).map(|d| lower_first(&d.what)).collect::<Vec<_>>().join("; ");
     match heaviest {
         Severity::Note => ("quiet", "This machine is quiet: nothing found would disturb figures.".to_owned()),
         Severity::Care => ("care", format!("This machine is usable with care: {reasons}.")),

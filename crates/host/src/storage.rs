@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fingerpost_record::host::{Filesystem, Swap};
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::procfs::memory::parse_swaps;
+use fingerpost_sys::procfs::memory::{SwapArea, parse_swaps};
 use fingerpost_sys::procfs::mounts::{mount_of, parse_mountinfo};
 use fingerpost_sys::system;
 
@@ -24,13 +24,6 @@ pub(crate) fn filesystem(paths: &Paths, work_dir: &Path) -> Filesystem {
 }
 
 pub(crate) fn swap(paths: &Paths) -> Vec<Swap> {
-    let areas = parse_swaps(&paths.read("proc/swaps").unwrap_or_default());
-    let swap = |area: fingerpost_sys::procfs::memory::SwapArea| Swap {
-        path: area.path,
-        kind: area.kind,
-        bytes: area.bytes,
-        used_bytes: area.used,
-        priority: area.priority,
-    };
-    areas.into_iter().map(swap).collect()
+    let swap = |SwapArea { path, kind, bytes, used, priority }| Swap { path, kind, bytes, used_bytes: used, priority };
+    parse_swaps(&paths.read("proc/swaps").unwrap_or_default()).into_iter().map(swap).collect()
 }
