@@ -4,7 +4,6 @@ use fingerpost_diagnose::fleet;
 use fingerpost_record::Run;
 use serde::Serialize;
 
-use crate::family::{cause_of, unit_name};
 use crate::standing::{Slower, Standing};
 use crate::sweep::{Stamp, Sweep, SweepError};
 use crate::table::Table;
@@ -44,8 +43,7 @@ pub fn check(sweep: &Sweep, node: &str, run: &Run) -> Result<Checked, SweepError
         () if of_host.is_empty() => Standing::Ok,
         () => Standing::Suspected,
     };
-    let slower =
-        |e: &&fleet::Excess| Slower { what: unit_name(e.unit, &table.rows), ratio: e.effect.exp(), low: e.low.exp(), high: e.high.exp() };
-    let layer = of_host.iter().find_map(|e| cause_of(e.unit, &table.rows)).map(|cause| cause.layer.as_str());
+    let slower = |e: &&fleet::Excess| Slower::by(table.unit_name(e.unit), [e.effect, e.low, e.high]);
+    let layer = of_host.iter().find_map(|e| table.cause_of(e.unit)).map(|cause| cause.layer.as_str());
     Ok(Checked { standing, peers: members.len() - 1, rows, slower: of_host.iter().map(slower).collect(), layer })
 }

@@ -6,7 +6,6 @@ use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::fleet::{self, Excess, Judged, Populations, Unit};
 use fingerpost_record::Run;
 
-use crate::family::{cause_of, unit_name};
 use crate::odd::{Odd, Usual};
 use crate::standing::{Host, PeerGroup, Slower, Standing, plain};
 use crate::sweep::{Pass, Sweep};
@@ -64,10 +63,6 @@ impl<'a> OfGroup<'a> {
         &self.table.hosts[self.members[host]].node
     }
 
-    fn unit_name(&self, unit: Unit) -> String {
-        unit_name(unit, &self.table.rows)
-    }
-
     /// The group's hosts with what they are called; `grid` is the centred one that was judged.
     pub(crate) fn hosts(&self, grid: &fleet::Grid) -> Vec<Host> {
         let accused: BTreeMap<usize, &Excess> = self.judged.accused().into_iter().map(|e| (e.host, e)).collect();
@@ -98,7 +93,7 @@ impl<'a> OfGroup<'a> {
         let of_host = self.judged.excesses.iter().filter(|e| e.host == at).take(MOST_UNITS);
         Host {
             again: again.map(|again| again.said.clone()),
-            slower: of_host.map(|e| self.slower(e.unit, [e.effect, e.low, e.high])).collect(),
+            slower: of_host.map(|e| Slower::by(self.table.unit_name(e.unit), [e.effect, e.low, e.high])).collect(),
             ..plain(node, standing)
         }
     }
@@ -131,18 +126,9 @@ impl<'a> OfGroup<'a> {
         Host { reason: Some(format!("{hosts} of its kind, and it takes {}", fleet::FEWEST)), ..plain(node, Standing::Unresolved) }
     }
 
-    fn slower(&self, unit: Unit, [effect, low, high]: [f64; 3]) -> Slower {
-        Slower { what: self.unit_name(unit), ratio: effect.exp(), low: low.exp(), high: high.exp() }
-    }
-
     /// A later figure in a unit, as a difference from the middle of the sweep's first figures.
     fn value_again(&self, node: &str, unit: Unit) -> Option<(f64, f64)> {
-        let within = |row: u32| match unit {
-            Unit::All => true,
-            Unit::Family(family) => self.table.rows[row as usize].group as u8 == family,
-            Unit::Row(only) => row == only,
-        };
-        let cells = self.again.get(node)?.cells.iter().filter(|c| within(c.0));
+        let cells = self.again.get(node)?.cells.iter().filter(|c| self.table.is_within(c.0, unit));
         let centred = cells.filter_map(|(row, log, own)| {
             let place = self.judged.places.get(*row as usize).copied().flatten()?;
             Some((f64::from(*log) - place.centre, f64::from(*own)))
@@ -171,7 +157,7 @@ impl<'a> OfGroup<'a> {
         let stands = fleet::stand(&mut tested);
         let mut again: BTreeMap<usize, Again> = BTreeMap::new();
         for ((unit, host, said), slow) in tests.iter().zip(stands) {
-            let told = || Again { slow, said: self.slower(*unit, [said.effect, said.low, said.high]) };
+            let told = || Again { slow, said: Slower::by(self.table.unit_name(*unit), [said.effect, said.low, said.high]) };
             // The strongest unit first, but one that stands before one that does not.
             match again.get_mut(host) {
                 Some(known) if known.slow || !slow => {}
@@ -188,8 +174,8 @@ impl<'a> OfGroup<'a> {
         for (unit, two) in &self.judged.populations {
             let same = |first: &Populations| first.slower.iter().collect::<BTreeSet<_>>() == two.slower.iter().collect::<BTreeSet<_>>();
             match alike.iter_mut().find(|(first, _)| same(first)) {
-                Some((_, units)) => units.push(self.unit_name(*unit)),
-                None => alike.push((two, vec![self.unit_name(*unit)])),
+                Some((_, units)) => units.push(self.table.unit_name(*unit)),
+                None => alike.push((two, vec![self.table.unit_name(*unit)])),
             }
         }
         let names = |hosts: &[usize]| crate::nodes::fold(&hosts.iter().map(|h| self.node(*h).to_owned()).collect::<Vec<_>>());
@@ -204,12 +190,8 @@ const MOST_ALIKE: usize = 4;
 /// Two populations in words: in what, who is slower, and in what else the same hosts are.
 fn sentence_of_two(two: &Populations, units: &[String], hosts: &str) -> String {
     let (first, others) = units.split_first().expect("there is one that they were found in");
-    let said = format!(
-        "two populations in {first}: {} hosts are {:.0} % slower than the other {}: {hosts}",
-        two.slower.len(),
-        (two.apart.exp() - 1.0) * 100.0,
-        two.faster.len(),
-    );
+    let (slower, faster, percent) = (two.slower.len(), two.faster.len(), (two.apart.exp() - 1.0) * 100.0);
+    let said = format!("two populations in {first}: {slower} hosts are {percent:.0} % slower than the other {faster}: {hosts}");
     if others.is_empty() {
         return said;
     }
@@ -266,7 +248,7 @@ impl<'a> Namer<'a> {
             // A description that differs is told below, in words that tell the host from its peers; all of them may have one host name.
             let described = |sentence: &String| comparison.hosts.iter().any(|d| sentence.starts_with(&format!("{} differs: ", d.what)));
             named.evidence.extend(cause.evidence.iter().filter(|sentence| !described(sentence)).cloned());
-        } else if let Some(cause) = cause_of(first.unit, &self.group.table.rows).filter(|_| odd.is_empty()) {
+        } else if let Some(cause) = self.group.table.cause_of(first.unit).filter(|_| odd.is_empty()) {
             named.told(cause.cause, cause.layer.as_str());
         }
         named.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use fingerpost_diagnose::fleet::{Grid, Unit};
 use serde::Serialize;
 
-use crate::family::family_name;
-use crate::table::Row;
+use crate::table::Table;
 
 /// Hosts that are not accused, for the eye to compare with.
 const OTHERS: usize = 24;
@@ -78,16 +77,16 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// An empty one of these rows.
-    pub(crate) fn of(rows: &[Row]) -> Picture {
-        let mut columns: Vec<u32> = (0..rows.len() as u32).collect();
-        let row = |n: u32| &rows[n as usize];
+    /// An empty one of this table's rows.
+    pub(crate) fn of(table: &Table) -> Picture {
+        let mut columns: Vec<u32> = (0..table.rows.len() as u32).collect();
+        let row = |n: u32| &table.rows[n as usize];
         columns.sort_by_key(|n| (row(*n).group as u8, row(*n).name()));
         columns.truncate(MOST_COLUMNS);
         let mut families: Vec<(usize, String)> = Vec::new();
         for (at, n) in columns.iter().enumerate() {
             if at == 0 || row(*n).group != row(columns[at - 1]).group {
-                families.push((at, family_name(row(*n).group as u8, rows)));
+                families.push((at, table.family_name(row(*n).group as u8)));
             }
         }
         Picture { rows: columns.iter().map(|n| row(*n).name()).collect(), families, columns, ..Picture::default() }

@@ -161,11 +161,9 @@ fn picture(p: &Picture) -> Option<Section> {
         (at + 1, last + 1, clean(&p.rows[at]).into_owned(), clean(&p.rows[last]).into_owned())
     };
     let slow: Vec<String> = p.accused.iter().map(|line| p.hosts[*line].clone()).collect();
-    let alt = format!(
-        "{} hosts by {width} rows; {}",
-        p.hosts.len(),
-        if slow.is_empty() { "no host stands out".to_owned() } else { format!("hosts that stand out: {}", nodes::fold(&slow)) }
-    );
+    let standing_out =
+        if slow.is_empty() { "no host stands out".to_owned() } else { format!("hosts that stand out: {}", nodes::fold(&slow)) };
+    let alt = format!("{} hosts by {width} rows; {standing_out}", p.hosts.len());
     let short = nodes::short_names(&p.hosts.iter().map(String::as_str).collect::<Vec<_>>());
     let label = |at: &usize| (*at, clean_short(short[*at], LONGEST_LABEL));
     let named: Vec<(usize, String)> = p.accused.iter().filter(|_| line >= LETTER).map(label).collect();

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_diagnose::fleet;
-use fingerpost_record::Run;
 use serde::Serialize;
 
-use crate::family::family_name;
 use crate::group::OfGroup;
 use crate::heat::{Heat, Picture};
 use crate::standing::plain;
@@ -29,34 +27,22 @@ pub struct Verdicts {
     pub hosts: Vec<Host>,
     /// Host by family: how many times slower than the peers' middle, for those beyond their peers and some that are not.
     pub heat: Heat,
-    /// Hosts × rows, as a picture; only of [`judge_with_picture`].
+    /// Hosts × rows, as a picture; only where [`judge`] was asked for one.
     #[serde(skip)]
     pub picture: Option<Picture>,
 }
 
-/// Judges a sweep.
+/// Judges a sweep; `pictured` with a picture of its hosts × rows.
 ///
 /// # Errors
 /// The system's.
-pub fn judge(sweep: &Sweep) -> Result<Verdicts, SweepError> {
-    judged(sweep, false)
-}
-
-/// Judges a sweep, with a picture of its hosts × rows.
-///
-/// # Errors
-/// The system's.
-pub fn judge_with_picture(sweep: &Sweep) -> Result<Verdicts, SweepError> {
-    judged(sweep, true)
-}
-
-fn judged(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
+pub fn judge(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
     let mut table = Table::of(sweep)?;
     let again = confirmations(sweep, &mut table)?;
     let mut verdicts = Verdicts { id: sweep.manifest.id.clone(), started: sweep.manifest.started.clone(), ..Verdicts::default() };
     let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group as u8).collect();
-    verdicts.heat.families = families.iter().map(|f| family_name(*f, &table.rows)).collect();
-    verdicts.picture = pictured.then(|| Picture::of(&table.rows));
+    verdicts.heat.families = families.iter().map(|f| table.family_name(*f)).collect();
+    verdicts.picture = pictured.then(|| Picture::of(&table));
     for (kind, members) in table.groups() {
         let mut grid = table.grid(&members);
         let judged = fleet::judge(&mut grid);
@@ -112,13 +98,11 @@ pub fn to_confirm(
 
 /// The confirmation's records, by node.
 fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, HostRow>, SweepError> {
-    let read = |node: String| sweep.read(Pass::Again, &node).ok().map(|run| (node, run));
-    let runs: Vec<(String, Run)> = sweep.measured(Pass::Again)?.into_iter().filter_map(read).collect();
-    Ok(runs.into_iter().map(|(node, run)| (node.clone(), table.host(&node, &run, Stamp::default()))).collect())
+    let mut read = |node: String| sweep.read(Pass::Again, &node).ok().map(|run| (node.clone(), table.host(&node, &run, Stamp::default())));
+    Ok(sweep.measured(Pass::Again)?.into_iter().filter_map(&mut read).collect())
 }
 
 fn headline(v: &Verdicts) -> String {
-    let of = |standing: Standing| -> Vec<String> { v.hosts.iter().filter(|h| h.standing == standing).map(|h| h.node.clone()).collect() };
     let measured = v.groups.iter().map(|g| g.hosts).sum::<usize>();
     let mut parts = Vec::new();
     for (standing, words) in [
@@ -128,7 +112,7 @@ fn headline(v: &Verdicts) -> String {
         (Standing::Left, "not measured yet"),
         (Standing::Unresolved, "with too few peers to say"),
     ] {
-        let nodes = of(standing);
+        let nodes: Vec<String> = v.hosts.iter().filter(|h| h.standing == standing).map(|h| h.node.clone()).collect();
         if !nodes.is_empty() {
             parts.push(format!("{} {words}: {}", nodes.len(), fingerpost_record::text::clean_short(&crate::nodes::fold(&nodes), 200)));
         }

@@ -4,7 +4,6 @@
 
 pub mod check;
 mod description;
-mod family;
 pub mod figures;
 mod group;
 pub mod heat;

@@ -71,23 +71,18 @@ fn parts(list: &str) -> Result<Vec<(char, &str)>, String> {
         }
         from = at + c.len_utf8();
     }
-    if inside {
-        return Err(format!("“{}” has a bracket that is not closed", short(list)));
+    match operator {
+        _ if inside => Err(format!("“{}” has a bracket that is not closed", short(list))),
+        ',' => Ok(parts),
+        operator => Err(format!("“{}” ends with “{operator}”, and a list must follow it", short(list))),
     }
-    if operator != ',' {
-        return Err(format!("“{}” ends with “{operator}”, and a list must follow it", short(list)));
-    }
-    Ok(parts)
 }
 
 /// The names of one pattern: text and brackets in turns.
 fn expand(pattern: &str) -> Result<Vec<String>, String> {
     if pattern.starts_with('@') {
-        return Err(format!(
-            "“{}” is a group of nodes, which only the site knows: give `$(nodeset -e {})`",
-            short(pattern),
-            short(pattern)
-        ));
+        let group = short(pattern);
+        return Err(format!("“{group}” is a group of nodes, which only the site knows: give `$(nodeset -e {group})`"));
     }
     let mut names = vec![String::new()];
     let mut rest = pattern;

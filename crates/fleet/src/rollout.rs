@@ -6,7 +6,6 @@ use fingerpost_compare::verdict::{FALSE_DISCOVERIES, adjust};
 use fingerpost_diagnose::fleet::{self, Unit};
 use serde::Serialize;
 
-use crate::family::unit_name;
 use crate::standing::Slower;
 use crate::sweep::{Sweep, SweepError};
 use crate::table::{Cell, HostRow, Table};
@@ -67,23 +66,14 @@ fn judged(table: &Table, pairs: &[Pair]) -> Rollout {
     };
     let effects: Vec<(Unit, fleet::Effect)> = fleet::by_every_cpu(&units, effect).into_iter().flatten().collect();
     let stands = adjust(&effects.iter().map(|(_, e)| e.p).collect::<Vec<_>>());
-    let mut changed: Vec<Slower> = effects
-        .iter()
-        .zip(stands)
-        .filter(|(_, q)| *q <= FALSE_DISCOVERIES)
-        .map(|((unit, e), _)| Slower { what: unit_name(*unit, &table.rows), ratio: e.log.exp(), low: e.low.exp(), high: e.high.exp() })
-        .collect();
+    let stand = effects.iter().zip(stands).filter(|(_, q)| *q <= FALSE_DISCOVERIES);
+    let mut changed: Vec<Slower> = stand.map(|((unit, e), _)| Slower::by(table.unit_name(*unit), [e.log, e.low, e.high])).collect();
     changed.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let treated = pairs.iter().filter(|pair| pair.treated).count();
     Rollout { treated, controls: pairs.len() - treated, resolved: !effects.is_empty(), changed, looked_at: effects.len() }
 }
 
 fn change_in(table: &Table, pair: &Pair, unit: Unit) -> Option<(f64, f64)> {
-    let within = |row: u32| match unit {
-        Unit::All => true,
-        Unit::Family(family) => table.rows[row as usize].group as u8 == family,
-        Unit::Row(only) => row == only,
-    };
-    let of_unit = pair.change.iter().filter(|cell| within(cell.0)).map(|(_, log, own)| (f64::from(*log), f64::from(*own)));
+    let of_unit = pair.change.iter().filter(|cell| table.is_within(cell.0, unit)).map(|(_, log, own)| (f64::from(*log), f64::from(*own)));
     fleet::middle(&of_unit.collect::<Vec<_>>())
 }

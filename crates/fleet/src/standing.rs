@@ -35,6 +35,14 @@ pub struct Slower {
     pub high: f64,
 }
 
+impl Slower {
+    /// From logarithms: the effect, and the ends of its interval.
+    pub(crate) fn by(what: String, logs: [f64; 3]) -> Slower {
+        let [ratio, low, high] = logs.map(f64::exp);
+        Slower { what, ratio, low, high }
+    }
+}
+
 /// A host of the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {

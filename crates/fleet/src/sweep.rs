@@ -65,13 +65,9 @@ pub enum SweepError {
         source: io::Error,
     },
     /// It is no sweep, or not one of this version.
-    #[error("{path} is no sweep: {why}")]
-    NotOne {
-        /// The directory.
-        path: String,
-        /// Why.
-        why: String,
-    },
+    /// Its directory, and why.
+    #[error("{0} is no sweep: {1}")]
+    NotOne(String, String),
     /// A file could not be put in place.
     #[error(transparent)]
     Write(#[from] ArchiveError),
@@ -102,10 +98,7 @@ pub enum Pass {
 
 impl Pass {
     fn dir(self) -> &'static str {
-        match self {
-            Pass::First => "hosts",
-            Pass::Again => "again",
-        }
+        if self == Pass::First { "hosts" } else { "again" }
     }
 }
 
@@ -166,7 +159,7 @@ impl Sweep {
     /// That it is none, or the system's.
     pub fn open(dir: &Path) -> Result<Sweep, SweepError> {
         let path = dir.join("manifest.json");
-        let not_one = |why: String| SweepError::NotOne { path: shown(dir), why: clean_short(&why, 200) };
+        let not_one = |why: String| SweepError::NotOne(shown(dir), clean_short(&why, 200));
         let file = open::regular(&path).map_err(|e| not_one(format!("manifest.json cannot be read: {e}")))?;
         let mut text = Vec::new();
         file.file.take(MOST_MANIFEST).read_to_end(&mut text).map_err(io_error("read", &path))?;
@@ -251,7 +244,7 @@ impl Sweep {
         if nodes::is_name(node) {
             return Ok(());
         }
-        Err(SweepError::NotOne { path: shown(&self.dir), why: format!("“{}” cannot be the name of a node", clean_short(node, 60)) })
+        Err(SweepError::NotOne(shown(&self.dir), format!("“{}” cannot be the name of a node", clean_short(node, 60))))
     }
 
     /// A host's record.
@@ -285,7 +278,7 @@ impl Sweep {
     /// # Errors
     /// The system's, or that the manifest's list is none.
     pub fn states(&self) -> Result<BTreeMap<String, State>, SweepError> {
-        let asked = nodes::parse(&self.manifest.nodes).map_err(|why| SweepError::NotOne { path: shown(&self.dir), why })?;
+        let asked = nodes::parse(&self.manifest.nodes).map_err(|why| SweepError::NotOne(shown(&self.dir), why))?;
         let mut states: BTreeMap<String, State> = asked.into_iter().map(|node| (node, State::Left)).collect();
         for node in self.names("failed", "")? {
             let mut reason = String::new();

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use fingerpost_diagnose::fleet::{Grid, peer_group};
-use fingerpost_diagnose::probes::groups::{Group, group};
+use fingerpost_diagnose::fleet::{self, Grid, peer_group};
+use fingerpost_diagnose::probes::groups::{GROUP_CAUSES, Group, GroupCause, group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit, few_processes};
 
 use crate::description::{self, Description};
@@ -136,6 +136,48 @@ impl Table {
             self.rows.push(Row::new(probe.to_owned(), version, params.clone(), unit));
             next
         })
+    }
+
+    /// Whether the row of this number is one of a unit's.
+    pub(crate) fn is_within(&self, row: u32, unit: fleet::Unit) -> bool {
+        match unit {
+            fleet::Unit::All => true,
+            fleet::Unit::Family(family) => self.rows[row as usize].group as u8 == family,
+            fleet::Unit::Row(only) => row == only,
+        }
+    }
+
+    fn group_of(&self, family: u8) -> Option<Group> {
+        self.rows.iter().map(|row| row.group).find(|group| *group as u8 == family)
+    }
+
+    /// A family as a person calls it.
+    pub(crate) fn family_name(&self, family: u8) -> String {
+        let words = |group: Group| match group {
+            Group::Cpu => "arithmetic in user mode",
+            Group::Workload => "servers and programs under load",
+            other => GROUP_CAUSES.iter().find(|c| c.group == other).map_or("other rows", |c| c.words),
+        };
+        self.group_of(family).map_or_else(String::new, |group| words(group).to_owned())
+    }
+
+    /// The cause that a unit points at by itself.
+    pub(crate) fn cause_of(&self, unit: fleet::Unit) -> Option<&'static GroupCause> {
+        let of = match unit {
+            fleet::Unit::All => return None,
+            fleet::Unit::Family(family) => self.group_of(family)?,
+            fleet::Unit::Row(row) => self.rows[row as usize].group,
+        };
+        GROUP_CAUSES.iter().find(|cause| cause.group == of)
+    }
+
+    /// A unit as a person calls it.
+    pub(crate) fn unit_name(&self, unit: fleet::Unit) -> String {
+        match unit {
+            fleet::Unit::All => "all rows".to_owned(),
+            fleet::Unit::Family(family) => self.family_name(family),
+            fleet::Unit::Row(row) => self.rows[row as usize].name(),
+        }
     }
 
     /// The hosts by peer group, by their numbers.

@@ -138,11 +138,8 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
     let bare = text.trim_end_matches('=');
-    if text.len() - bare.len() > 2 {
+    if !text.len().is_multiple_of(4) || text.len() - bare.len() > 2 {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -68,7 +68,7 @@ pub fn list(site: &Site) -> Answer {
 /// When there is none of this number, or it cannot be read.
 pub fn one(site: &Site, number: &str) -> Answer {
     let sweep = opened(site, number)?;
-    let verdicts = judge::judge_with_picture(&sweep).map_err(|e| wrong(&e))?;
+    let verdicts = judge::judge(&sweep, true).map_err(|e| wrong(&e))?;
     let link = |node: &str| format!("{}/sweep/{number}/host/{node}", site.base);
     let content_of = fingerpost_fleet::html::content(&verdicts, Some(&link));
     let actions = markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) "/report" } { "Report as one file" } } };
@@ -80,7 +80,7 @@ pub fn one(site: &Site, number: &str) -> Answer {
 /// # Errors
 /// As of [`one`].
 pub fn report(site: &Site, number: &str) -> Result<Vec<u8>, Wrong> {
-    let verdicts = judge::judge_with_picture(&opened(site, number)?).map_err(|e| wrong(&e))?;
+    let verdicts = judge::judge(&opened(site, number)?, true).map_err(|e| wrong(&e))?;
     let page = html::page(&fingerpost_fleet::html::content(&verdicts, None));
     Ok(fingerpost_record::guard::text(page.as_bytes()))
 }
@@ -96,7 +96,7 @@ pub fn host(site: &Site, number: &str, node: &str) -> Answer {
     }
     let run = sweep.read(Pass::First, node).map_err(|e| wrong(&e))?;
     // What it is among its peers is read before its figures.
-    let verdicts = judge::judge(&sweep).map_err(|e| wrong(&e))?;
+    let verdicts = judge::judge(&sweep, false).map_err(|e| wrong(&e))?;
     let of_host = verdicts.hosts.iter().find(|host| host.node == node).map(fingerpost_fleet::html::of_host);
     let mut content_of = html::of_run(&run, html::Around { link: None, define: Some(site.define) });
     content_of.title = format!("{}: {}", clean(node), content_of.title);

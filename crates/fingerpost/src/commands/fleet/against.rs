@@ -95,7 +95,7 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
     sweeps.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
     let (mut days, mut found, mut others) = (Vec::new(), false, Vec::new());
     for sweep in &sweeps {
-        let mut hosts = judge::judge(sweep)?.hosts;
+        let mut hosts = judge::judge(sweep, false)?.hosts;
         let host = hosts.iter().position(|host| host.node == args.host).map(|at| hosts.swap_remove(at));
         found |= host.is_some();
         others.extend(hosts.into_iter().map(|host| host.node));

@@ -94,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             conducting.pass(Pass::Again, again)?;
         }
     }
-    let verdicts = judge::judge(&sweep)?;
+    let verdicts = judge::judge(&sweep, false)?;
     show::table(&verdicts)?;
     let shown = sweep.dir().display();
     say(&format!("the sweep is {shown}; `fingerpost fleet show {shown}` shows it again"));

@@ -64,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if let Some(path) = &args.output {
         return report(&sweep, path);
     }
-    let verdicts = judge::judge(&sweep).or_else(|e| usage(e.to_string()))?;
+    let verdicts = judge::judge(&sweep, false).or_else(|e| usage(e.to_string()))?;
     let Some(name) = &args.host else {
         match args.format {
             Format::Json => output::write(|out| fingerpost_report::json::write(out, &verdicts))?,
@@ -109,7 +109,7 @@ fn what_is_left(verdicts: &Verdicts, sweep: &Sweep) -> Option<String> {
 }
 
 fn report(sweep: &Sweep, path: &Path) -> anyhow::Result<Done> {
-    let verdicts = judge::judge_with_picture(sweep).or_else(|e| usage(e.to_string()))?;
+    let verdicts = judge::judge(sweep, true).or_else(|e| usage(e.to_string()))?;
     let page = html::page(&fingerpost_fleet::html::content(&verdicts, None));
     archive::write_whole(path, &guard::text(page.as_bytes()))?;
     // The page may have gone to standard output itself.

@@ -104,7 +104,7 @@ pub struct DrainArgs {
 
 /// Prints or runs the lines that drain the nodes that are slow for sure. Suspected ones are left.
 pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
-    let verdicts = judge::judge(&super::given::open(&args.sweep)?).or_else(|e| usage(e.to_string()))?;
+    let verdicts = judge::judge(&super::given::open(&args.sweep)?, false).or_else(|e| usage(e.to_string()))?;
     if !verdicts.hosts.iter().any(|host| host.standing == Standing::Slow) {
         say("no host is slow by two measurements: there is nothing to drain");
     }
