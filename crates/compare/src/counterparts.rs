@@ -60,10 +60,8 @@ pub fn with<'a>(side: &'a Side, other: &Side) -> Cow<'a, Side> {
     if !has(other, NULL_IO) || has(side, NULL_IO) {
         return Cow::Borrowed(side);
     }
-    let (Some(read), Some(write)) = (side.rows.get(&key(READ)), side.rows.get(&key(WRITE))) else {
-        return Cow::Borrowed(side);
-    };
-    let Some(row) = mean(read, write) else { return Cow::Borrowed(side) };
+    let parts = side.rows.get(&key(READ)).zip(side.rows.get(&key(WRITE)));
+    let Some(row) = parts.and_then(|(read, write)| mean(read, write)) else { return Cow::Borrowed(side) };
     let mut side = side.clone();
     side.rows.insert(key(NULL_IO), row);
     Cow::Owned(side)

@@ -15,7 +15,7 @@ pub fn go_bench(run: &Run) -> String {
     for text in [&run.id, &run.host.hostname, &run.host.kernel, &run.host.cpu.model] {
         let _ = writeln!(out, "# {}", clean(text));
     }
-    let units: BTreeMap<&str, Better> = run.measurements.iter().map(|m| (go_unit(m.unit), m.better)).collect();
+    let units: BTreeMap<&str, Better> = run.measurements.iter().map(|m| (elsewhere(m.unit).0, m.better)).collect();
     for (unit, better) in units {
         let _ = writeln!(out, "Unit {unit} better={}", if better == Better::Lower { "lower" } else { "higher" });
     }
@@ -30,10 +30,10 @@ fn go_rows(out: &mut String, m: &Measurement) {
     let processes: Vec<_> = m.processes.iter().filter_map(|p| Some((p, p.value?))).collect();
     for (process, value) in &processes {
         let operations = process.batch.max(1).saturating_mul(process.samples.len().max(1) as u64);
-        let _ = writeln!(out, "{name} {operations} {value} {}", go_unit(m.unit));
+        let _ = writeln!(out, "{name} {operations} {value} {}", elsewhere(m.unit).0);
     }
     if let (true, Some(e)) = (processes.is_empty(), m.estimate) {
-        let _ = writeln!(out, "{name} 1 {} {}", e.value, go_unit(m.unit));
+        let _ = writeln!(out, "{name} 1 {} {}", e.value, elsewhere(m.unit).0);
     }
 }
 
@@ -54,28 +54,16 @@ fn go_name(probe: &str, params: &Params) -> String {
     name + "-1"
 }
 
-fn go_unit(unit: Unit) -> &'static str {
+/// A unit as Go's benchmarks call it, and its metric family in the base units that OpenMetrics asks for: name, unit, factor, help.
+fn elsewhere(unit: Unit) -> (&'static str, (&'static str, &'static str, f64, &'static str)) {
     match unit {
-        Unit::Nanoseconds => "ns/op",
-        Unit::PerSecond => "ops/s",
-        Unit::BytesPerSecond => "B/s",
-        Unit::FlopPerSecond => "flop/s",
-        Unit::Bytes => "B",
-        Unit::Percent => "percent",
-        Unit::Count => "count",
-    }
-}
-
-/// The metric family of a unit, in the base units that OpenMetrics asks for: name, unit, factor, help.
-fn family(unit: Unit) -> (&'static str, &'static str, f64, &'static str) {
-    match unit {
-        Unit::Nanoseconds => ("fingerpost_operation_seconds", "seconds", 1e-9, "Time for one operation."),
-        Unit::PerSecond => ("fingerpost_operations_per_second", "", 1.0, "Operations a second."),
-        Unit::BytesPerSecond => ("fingerpost_bytes_per_second", "", 1.0, "Bytes a second."),
-        Unit::FlopPerSecond => ("fingerpost_flops_per_second", "", 1.0, "Floating-point operations a second."),
-        Unit::Bytes => ("fingerpost_size_bytes", "bytes", 1.0, "Bytes."),
-        Unit::Percent => ("fingerpost_share_ratio", "ratio", 0.01, "A share, 0 to 1."),
-        Unit::Count => ("fingerpost_items", "", 1.0, "A plain count."),
+        Unit::Nanoseconds => ("ns/op", ("fingerpost_operation_seconds", "seconds", 1e-9, "Time for one operation.")),
+        Unit::PerSecond => ("ops/s", ("fingerpost_operations_per_second", "", 1.0, "Operations a second.")),
+        Unit::BytesPerSecond => ("B/s", ("fingerpost_bytes_per_second", "", 1.0, "Bytes a second.")),
+        Unit::FlopPerSecond => ("flop/s", ("fingerpost_flops_per_second", "", 1.0, "Floating-point operations a second.")),
+        Unit::Bytes => ("B", ("fingerpost_size_bytes", "bytes", 1.0, "Bytes.")),
+        Unit::Percent => ("percent", ("fingerpost_share_ratio", "ratio", 0.01, "A share, 0 to 1.")),
+        Unit::Count => ("count", ("fingerpost_items", "", 1.0, "A plain count.")),
     }
 }
 
@@ -84,12 +72,12 @@ pub fn openmetrics(run: &Run) -> String {
     let mut families: BTreeMap<&str, Vec<(&Measurement, Estimate)>> = BTreeMap::new();
     for m in &run.measurements {
         if let Some(e) = m.estimate {
-            families.entry(family(m.unit).0).or_default().push((m, e));
+            families.entry(elsewhere(m.unit).1.0).or_default().push((m, e));
         }
     }
     let mut out = String::new();
     for (name, rows) in families {
-        let (_, base, factor, help) = family(rows[0].0.unit);
+        let (_, base, factor, help) = elsewhere(rows[0].0.unit).1;
         let _ = writeln!(out, "# TYPE {name} gauge");
         if !base.is_empty() {
             let _ = writeln!(out, "# UNIT {name} {base}");

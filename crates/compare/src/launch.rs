@@ -237,10 +237,8 @@ fn sentence(launch: &Launch) -> String {
     let range = format!("{:.2} times ({:.2}–{:.2})", ratio.value, ratio.low, ratio.high);
     let said = match launch.answer {
         Answer::Helps => {
-            format!(
-                "A dedicated swap place helps here: under {name} the {count} applications take {times}, {range}{}.",
-                for_whom(launch, best)
-            )
+            let whom = for_whom(launch, best);
+            format!("A dedicated swap place helps here: under {name} the {count} applications take {times}, {range}{whom}.")
         }
         Answer::Hurts => format!(
             "A dedicated swap place does not help here: even under {name}, the best, the {count} applications take {times}, {range}."

@@ -122,10 +122,8 @@ impl Load {
     fn words(&self, mean: Option<[f64; 2]>) -> String {
         let [from, to] = self.rate.map(|rate| Unit::PerSecond.format(rate));
         let change = self.rate[1] / self.rate[0] - 1.0;
-        let at_a_time = match mean {
-            Some(_) => format!("; {:.1} and {:.1} requests were under way at a time", self.under_way[0], self.under_way[1]),
-            None => String::new(),
-        };
+        let [base, new] = self.under_way;
+        let at_a_time = mean.map_or(String::new(), |_| format!("; {base:.1} and {new:.1} requests were under way at a time"));
         let differed = |way: &str| format!("The load differed: {from} and {to}, {:.0} % {way}{at_a_time}.", change.abs() * 100.0);
         let way = if change > 0.0 { "more" } else { "less" };
         match (self.kind, mean) {

@@ -2,11 +2,10 @@
 
 use super::conclusion::{Conclusion, Here, of_mysteries as of};
 use super::judged::Judged;
+use super::primitives::{FLOPS, FPU};
 use super::source::between;
 use crate::verdict::Verdict;
 
-const FLOPS: &[&str] = &["flops"];
-const FPU: &str = "Micro CPU Benchmarks: Isolating the FPU";
 const G5: &str = "The G5 a.k.a. Power 970FX";
 const FIRST_ARTICLE: &str = "the figures for it are in the first article";
 const ONE_PROCESSOR: &str = "it is about one processor of that time";

@@ -11,11 +11,11 @@ use crate::verdict::Verdict;
 const PROCESS: &[&str] = &["lmbench-process"];
 const CALLS: &[&str] = &["lmbench-syscall-signal"];
 const IPC: &[&str] = &["lmbench-ipc"];
-const FLOPS: &[&str] = &["flops"];
+pub(super) const FLOPS: &[&str] = &["flops"];
 const TWO_SYSTEMS: &str = "it is about two published systems";
 const LOW: &str = "Low level benchmarking on Mac OS X and Linux";
-const SIGNALING: &str = "Interprocess Communication (IPC) and Signaling";
-const FPU: &str = "Micro CPU Benchmarks: Isolating the FPU";
+pub(super) const SIGNALING: &str = "Interprocess Communication (IPC) and Signaling";
+pub(super) const FPU: &str = "Micro CPU Benchmarks: Isolating the FPU";
 
 /// The conclusions about single operations.
 pub static LIST: &[Conclusion] = &[

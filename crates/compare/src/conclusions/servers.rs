@@ -9,15 +9,15 @@ use super::source::{at_clients, between, g5, ratio, row, said, status, total, va
 use super::{own, source};
 use crate::verdict::Verdict;
 
-const MYSQL: &[&str] = &["mysql-scaling"];
+pub(super) const MYSQL: &[&str] = &["mysql-scaling"];
 const APACHE: &[&str] = &["apache"];
 const DATABASE: &str = "database --set engine=mariadb --set storage=myisam";
 const TWO_SYSTEMS: &str = "it is about two systems on one machine; compare a run of each";
 const NO_FIGURE: &str = "the document gives no figure for it";
 
-const SERVER: &str = "The Xserve Server Platform";
-const SEARCH: &str = "Bottleneck Search";
-const HEEL: &str = "Mac OS X Achilles Heel";
+pub(super) const SERVER: &str = "The Xserve Server Platform";
+pub(super) const SEARCH: &str = "Bottleneck Search";
+pub(super) const HEEL: &str = "Mac OS X Achilles Heel";
 const AFTER: &str = "The Aftermath of the First Article";
 
 /// The conclusions about servers.

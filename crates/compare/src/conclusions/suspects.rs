@@ -4,18 +4,15 @@ use fingerpost_record::{Observation, Outcome, Params, Process, Run, Status, Unit
 
 use super::conclusion::{Conclusion, Here, of_mysteries as of};
 use super::judged::Judged;
+use super::primitives::SIGNALING;
+use super::servers::{HEEL, MYSQL, SEARCH, SERVER};
 use super::source::{at_clients, g5, ratio, row, total, value};
 use super::{own, source};
 use crate::ratio::Level;
 
-const MYSQL: &[&str] = &["mysql-scaling"];
 const CACHED: &[&str] = &["mysql-query-cache"];
 const TWO_SYSTEMS: &str = "it is about two systems on one machine";
 
-const SERVER: &str = "The Xserve Server Platform";
-const SEARCH: &str = "Bottleneck Search";
-const SIGNALING: &str = "Interprocess Communication (IPC) and Signaling";
-const HEEL: &str = "Mac OS X Achilles Heel";
 const AFFECT: &str = "Does it affect you?";
 
 /// A part of a time from which on it is said to matter.

@@ -66,13 +66,9 @@ struct Phases {
 
 impl Phases {
     fn of(run: &Run) -> Phases {
-        let phase = |word: &str| points::curve(run, "zerofill.phase", "phase", word);
-        Phases {
-            allocate: phase("allocate"),
-            touch: phase("touch"),
-            free_untouched: phase("free_untouched"),
-            free_touched: phase("free_touched"),
-        }
+        let words = ["allocate", "touch", "free_untouched", "free_touched"];
+        let [allocate, touch, free_untouched, free_touched] = words.map(|word| points::curve(run, "zerofill.phase", "phase", word));
+        Phases { allocate, touch, free_untouched, free_touched }
     }
 
     /// All of getting, touching and giving back so many pages.
