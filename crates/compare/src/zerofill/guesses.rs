@@ -44,7 +44,7 @@ pub struct Guess {
 /// A measured figure may be this share away from a guess that is said to hold.
 const TOLERANCE: f64 = 0.1;
 
-fn judge((key, says, quantity, guessed): (&'static str, &'static str, &'static str, (f64, Option<f64>)), measured: Estimate) -> Guess {
+fn judge((key, says, quantity, guessed): Guessed, measured: Estimate) -> Guess {
     let (low, high) = (guessed.0, guessed.1.unwrap_or(f64::INFINITY));
     let (least, most) = (low * (1.0 - TOLERANCE), high * (1.0 + TOLERANCE));
     let verdict = match (measured.low, measured.high) {
@@ -83,8 +83,10 @@ impl Phases {
     }
 }
 
-/// The article's guesses: key, in words of our own, what was measured, and what was guessed.
-const GUESSES: [(&str, &str, &str, (f64, Option<f64>)); 6] = [
+/// A guess of the article: key, in words of our own, what was measured, and what was guessed.
+type Guessed = (&'static str, &'static str, &'static str, (f64, Option<f64>));
+
+const GUESSES: [Guessed; 6] = [
     ("same_time", "Allocating and freeing cost about the same", "deallocating one untouched page, in allocations", (1.0, Some(1.0))),
     (
         "quarter",
