@@ -38,31 +38,18 @@ pub enum Need {
     Reading(&'static str),
 }
 
-/// What is said of most.
-pub(super) const PLAIN: Cause = Cause {
-    name: "",
-    layer: Layer::Application,
-    label: "",
-    words: "",
-    places: &[],
-    moves: &[],
-    tells: "",
-    needs: &[Need::Followed],
-    follows: &[],
-    thresholds: &[],
-};
+/// A cause by its name, its layer, what a table of suspects calls it and what a headline does, with what is said of most.
+pub(super) const fn named(name: &'static str, layer: Layer, label: &'static str, words: &'static str) -> Cause {
+    Cause { name, layer, label, words, places: &[], moves: &[], tells: "", needs: &[Need::Followed], follows: &[], thresholds: &[] }
+}
 
 /// A cause that the rows of a family of probes point to.
 pub(super) const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
     Cause {
-        name,
-        layer,
-        label: words,
-        words,
         tells: "the rows of its probes change, and others do not",
         needs: &[],
         thresholds: &[WORTH_NAMING, MOST_OF_GROUP],
-        ..PLAIN
+        ..named(name, layer, words, words)
     }
 }
 

@@ -1,16 +1,8 @@
 //! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client, host.
 
 use super::entry::Need::{Followed, Reading};
-use super::entry::{Cause, PLAIN, of_probes};
-use super::thresholds::{
-    AS_MANY_CALLS, BEYOND_WORK, CLIENT_DOES_MORE, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DEAREST_ENTRY, DELAYED_ACK, DISK_BUSY,
-    DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FEW_FLUSHES, FILE_LOCKS, FLUSHES_MATTER, GOOD_PART, HANDSHAKE_AGAIN, IN_PROPORTION,
-    LESS_BUSY, LESSER_PART, LIKE_AMOUNTS, LIKE_ENTRIES, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_OVERFLOWS, MANY_SYNCS,
-    MEMORY_PRESSURE, MORE_BESIDE, MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_STOLEN_SECONDS, MORE_THAN_KERNEL, MORE_TO_DO,
-    MOST_BY_NUMBER, MOST_OF_CHANGE, MOST_OF_COMMITS, MOST_OF_CPU, MOST_OF_OUTSIDE, MOST_OF_ROWS, MOST_OF_WAITING, MOST_PASSES,
-    MUCH_OF_CPUS, MUCH_WORK, NO_FLUSHES, OTHERS_BESIDE_OURS, OTHERS_BYTES, OTHERS_CAME, OTHERS_CAME_TIMES, PAGES_SWAPPED, PART_OF_WORK,
-    SAME_COST, SAME_COUNTERS, SAME_NEIGHBOURS, SAME_WORK, SENT_AGAIN, SLOWER_CODE, TOLD_BY_TICKS, TWICE, of,
-};
+use super::entry::{Cause, named, of_probes};
+use super::thresholds::*;
 use crate::findings::Layer;
 use crate::place::Kind;
 use crate::place::Place::Kernel as InKernel;
@@ -39,10 +31,6 @@ const DISKS: &[Kind] = &[Kind::Storage, Kind::Syncs];
 /// Every cause.
 pub const CAUSES: &[Cause] = &[
     Cause {
-        name: "network.shaping",
-        layer: Layer::Network,
-        label: "network bandwidth",
-        words: "a shaped or full network",
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
@@ -57,48 +45,33 @@ pub const CAUSES: &[Cause] = &[
             GOOD_PART,
             SENT_AGAIN,
         ],
-        ..PLAIN
+        ..named("network.shaping", Layer::Network, "network bandwidth", "a shaped or full network")
     },
     Cause {
-        name: "peer.slow",
-        layer: Layer::Network,
-        label: "another service",
-        words: "another service",
         places: &[Peer],
         moves: &[Kind::Peer],
         tells: "the path leaves by a connection of the server's own",
         thresholds: &[LONGER_WAIT, GOOD_PART],
-        ..PLAIN
+        ..named("peer.slow", Layer::Network, "another service", "another service")
     },
     Cause {
-        name: "storage.latency",
-        layer: Layer::Storage,
-        label: "disk latency",
-        words: "a slower disk",
         places: &[DiskOwn, DiskBesideOthers, DiskDevice],
         moves: DISKS,
         tells: "time in the device and in its queue behind the server's own I/O",
         needs: &[Followed, Reading("disk.busy.seconds")],
         follows: &["storage.durability"],
         thresholds: &[DISK_BUSY, DISK_IDLE, LONGER_WAIT, GOOD_PART],
+        ..named("storage.latency", Layer::Storage, "disk latency", "a slower disk")
     },
     Cause {
-        name: "storage.throttle",
-        layer: Layer::Storage,
-        label: "a limit on disk I/O",
-        words: "a throttled disk",
         places: &[DiskHeld],
         moves: DISKS,
         tells: "I/O held back before it comes to the device's queue; a limit on the group",
         needs: &[Followed, Reading("cgroup.disk_limits")],
         thresholds: &[DEARER_SYNC, DISK_BUSY],
-        ..PLAIN
+        ..named("storage.throttle", Layer::Storage, "a limit on disk I/O", "a throttled disk")
     },
     Cause {
-        name: "storage.contention",
-        layer: Layer::Storage,
-        label: "others' disk I/O",
-        words: "other processes on the disk",
         places: &[DiskBehindOthers, DiskBesideOthers],
         moves: DISKS,
         tells: "waiting in the queue behind another's I/O, or in a device that others keep busy",
@@ -117,35 +90,26 @@ pub const CAUSES: &[Cause] = &[
             MORE_BESIDE,
             LESSER_PART,
         ],
-        ..PLAIN
+        ..named("storage.contention", Layer::Storage, "others' disk I/O", "other processes on the disk")
     },
     Cause {
-        name: "storage.durability",
-        label: "how often it syncs",
-        words: "more flushes per transaction",
         places: &[DiskHeld, DiskBehindOthers, DiskOwn, DiskBesideOthers, DiskDevice],
         moves: DISKS,
         tells: "more syncs per transaction at the same cost each",
         needs: &[Followed, Reading("server.call.fsync.count")],
         follows: &["app.setting"],
         thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS, SAME_COST, FEW_FLUSHES, MOST_OF_COMMITS, NO_FLUSHES],
-        ..PLAIN
+        ..named("storage.durability", Layer::Application, "how often it syncs", "more flushes per transaction")
     },
     Cause {
-        name: "app.work",
-        label: "CPU: the server's own code",
-        words: "more work in the application",
         places: &[User],
         moves: &[Kind::UserCode],
         tells: "more user time per request, with as many calls",
         follows: &["app.build", "app.setting"],
         thresholds: &[SLOWER_CODE, MORE_THAN_KERNEL, MUCH_WORK, MOST_OF_CPU],
-        ..PLAIN
+        ..named("app.work", Layer::Application, "CPU: the server's own code", "more work in the application")
     },
     Cause {
-        name: "app.calls",
-        label: "how many system calls it makes",
-        words: "more system calls per transaction",
         places: &[InKernel, Making],
         moves: KERNEL,
         tells: "more system calls per request at the same cost each",
@@ -162,30 +126,20 @@ pub const CAUSES: &[Cause] = &[
             MORE_ROUND_TRIPS,
             MOST_BY_NUMBER,
         ],
-        ..PLAIN
+        ..named("app.calls", Layer::Application, "how many system calls it makes", "more system calls per transaction")
     },
     Cause {
-        name: "app.build",
-        label: "compiler, flags or version",
-        words: "another build",
         moves: &[Kind::UserCode],
         tells: "the same machine, and a program of another compiler, flag or version",
         needs: &[],
-        ..PLAIN
+        ..named("app.build", Layer::Application, "compiler, flags or version", "another build")
     },
     Cause {
-        name: "app.setting",
-        label: "a setting",
-        words: "another setting",
         tells: "a parameter or variable that differs between the sides and moves the part that grew",
         needs: &[],
-        ..PLAIN
+        ..named("app.setting", Layer::Application, "a setting", "another setting")
     },
     Cause {
-        name: "cpu.saturated",
-        layer: Layer::Scheduler,
-        label: "run queue: more threads than CPUs",
-        words: "more threads than CPUs",
         places: &[CpuServer],
         moves: BEHIND_SERVER,
         tells: "waiting for a CPU that the server itself had, with the server's CPUs busy",
@@ -211,12 +165,9 @@ pub const CAUSES: &[Cause] = &[
             GOOD_PART,
             LESS_BUSY,
         ],
+        ..named("cpu.saturated", Layer::Scheduler, "run queue: more threads than CPUs", "more threads than CPUs")
     },
     Cause {
-        name: "cpu.contention",
-        layer: Layer::Scheduler,
-        label: "run queue: other processes",
-        words: "other processes on the CPUs",
         places: &[CpuOther],
         moves: BESIDE_OTHERS,
         tells: "waiting for a CPU that a named process had, at the usual weight and nice value",
@@ -233,13 +184,9 @@ pub const CAUSES: &[Cause] = &[
             SAME_WORK,
             BEYOND_WORK,
         ],
-        ..PLAIN
+        ..named("cpu.contention", Layer::Scheduler, "run queue: other processes", "other processes on the CPUs")
     },
     Cause {
-        name: "cpu.priority",
-        layer: Layer::Scheduler,
-        label: "priority",
-        words: "a low priority",
         places: &[CpuOther],
         moves: COME_LATER,
         tells: "as contention, with a lower weight or a higher nice value",
@@ -249,13 +196,9 @@ pub const CAUSES: &[Cause] = &[
             0.9,
             "kernel documentation, cgroup-v2: the usual weight is 100, of version 1 1024; no step of nice is smaller than 20 %",
         )],
-        ..PLAIN
+        ..named("cpu.priority", Layer::Scheduler, "priority", "a low priority")
     },
     Cause {
-        name: "cpu.quota",
-        layer: Layer::Scheduler,
-        label: "CPU quota",
-        words: "a CPU quota",
         places: &[CpuIdle, CpuServer, CpuClient, CpuUnknown],
         moves: HELD_BACK,
         tells: "waiting for a CPU while the group is throttled",
@@ -270,56 +213,39 @@ pub const CAUSES: &[Cause] = &[
             MOST_OF_OUTSIDE,
             MOST_OF_WAITING,
         ],
-        ..PLAIN
+        ..named("cpu.quota", Layer::Scheduler, "CPU quota", "a CPU quota")
     },
     Cause {
-        name: "cpu.affinity",
-        layer: Layer::Scheduler,
-        label: "CPU affinity",
-        words: "too few CPUs allowed",
         places: &[CpuIdle],
         moves: HELD_BACK,
         tells: "waiting for a CPU while one idles that the server may not use; no throttling",
         needs: &[Followed, Reading("server.cpus_allowed")],
         thresholds: &[CPUS_FULL, CPUS_IDLE],
-        ..PLAIN
+        ..named("cpu.affinity", Layer::Scheduler, "CPU affinity", "too few CPUs allowed")
     },
     Cause {
-        name: "app.lock",
-        label: "locks",
-        words: "a lock in the application",
         places: &[Lock],
         moves: &[Kind::Lock],
         tells: "waiting for a lock whose holder works or sleeps",
         follows: &["app.setting"],
         thresholds: &[LONGER_WAIT, GOOD_PART, FILE_LOCKS],
-        ..PLAIN
+        ..named("app.lock", Layer::Application, "locks", "a lock in the application")
     },
     Cause {
-        name: "app.wait",
-        label: "sleeps and timers",
-        words: "sleeps and timers",
         places: &[Sleeping],
         moves: &[Kind::Sleeping],
         tells: "a timer in the path",
         thresholds: &[LONGER_WAIT, GOOD_PART],
-        ..PLAIN
+        ..named("app.wait", Layer::Application, "sleeps and timers", "sleeps and timers")
     },
     Cause {
-        name: "app.query_cache",
-        label: "query cache",
-        words: "the query cache's lock",
         places: &[Lock],
         moves: &[Kind::Lock],
         tells: "the lock goes when the cache is switched off",
         needs: &[],
-        ..PLAIN
+        ..named("app.query_cache", Layer::Application, "query cache", "the query cache's lock")
     },
     Cause {
-        name: "syscall.entry",
-        layer: Layer::Kernel,
-        label: "system call and signal cost",
-        words: "the cost of entering the kernel",
         places: &[InKernel, Making],
         moves: KERNEL,
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
@@ -337,55 +263,36 @@ pub const CAUSES: &[Cause] = &[
             LIKE_ENTRIES,
             MOST_OF_ROWS,
         ],
+        ..named("syscall.entry", Layer::Kernel, "system call and signal cost", "the cost of entering the kernel")
     },
     Cause {
-        name: "kernel.trace",
-        layer: Layer::Kernel,
-        label: "tracing and auditing",
-        words: "somebody who traces or audits the server",
         places: &[InKernel, Making],
         moves: KERNEL,
         tells: "a tracer is attached to the server, audit rules are loaded, trace events or tracers are on, or others' programs trace",
         needs: &[Reading("server.traced"), Reading("audit.rules"), Reading("tracing.events"), Reading("tracing.programs")],
-        ..PLAIN
+        ..named("kernel.trace", Layer::Kernel, "tracing and auditing", "somebody who traces or audits the server")
     },
     Cause {
-        name: "process.creation",
-        layer: Layer::Kernel,
-        label: "process and thread creation",
-        words: "making processes and threads",
         places: &[Making],
         moves: KERNEL,
         tells: "clone, fork and exec in the path",
-        ..PLAIN
+        ..named("process.creation", Layer::Kernel, "process and thread creation", "making processes and threads")
     },
     Cause {
-        name: "cpu.mitigation",
-        layer: Layer::Cpu,
-        label: "speculation mitigations",
-        words: "a CPU mitigation",
         places: &[User, InKernel, Making],
         moves: ON_CPU,
         tells: "user code takes longer too, and the speculation status of the tasks or the host differs",
         needs: &[Reading("server.store_bypass.mitigated")],
         thresholds: &[SLOWER_CODE],
-        ..PLAIN
+        ..named("cpu.mitigation", Layer::Cpu, "speculation mitigations", "a CPU mitigation")
     },
     Cause {
-        name: "cpu.speed",
-        layer: Layer::Cpu,
-        label: "the CPU's speed",
-        words: "a slower CPU",
         moves: ON_CPU,
         tells: "user code and the kernel take longer in proportion, with as much to do",
         thresholds: &[SLOWER_CODE, IN_PROPORTION, CLIENT_TOO, MORE_TO_DO, FEW_CALLS, FEW_FAULTS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS],
-        ..PLAIN
+        ..named("cpu.speed", Layer::Cpu, "the CPU's speed", "a slower CPU")
     },
     Cause {
-        name: "network.delay",
-        layer: Layer::Network,
-        label: "TCP latency",
-        words: "delayed acknowledgements",
         places: &[OnTheWay, Peer],
         moves: &[Kind::Network],
         tells: "steps of 40 ms with late acknowledgements, no drops",
@@ -396,48 +303,32 @@ pub const CAUSES: &[Cause] = &[
             DELAYED_ACK,
             MOST_OF_CHANGE,
         ],
-        ..PLAIN
+        ..named("network.delay", Layer::Network, "TCP latency", "delayed acknowledgements")
     },
     Cause {
-        name: "network.accept_queue",
-        layer: Layer::Network,
-        label: "accept queue",
-        words: "a full listen queue",
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "the listen queue overflows; a handshake is repeated after a second",
         needs: &[Followed, Reading("tcp.listen_overflows")],
         thresholds: &[MORE_OF_A_COUNT, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MOST_OF_CHANGE],
-        ..PLAIN
+        ..named("network.accept_queue", Layer::Network, "accept queue", "a full listen queue")
     },
     Cause {
-        name: "memory.limit",
-        layer: Layer::Memory,
-        label: "memory and paging",
-        words: "too little memory",
         places: &[Memory],
         moves: &[Kind::Memory, Kind::Faults],
         tells: "pages swapped in, reclaim, major faults, memory pressure",
         needs: &[Followed, Reading("memory.swap_in.pages")],
         thresholds: &[MORE_OF_A_COUNT, PAGES_SWAPPED, MAJOR_FAULTS, MEMORY_PRESSURE],
-        ..PLAIN
+        ..named("memory.limit", Layer::Memory, "memory and paging", "too little memory")
     },
     Cause {
-        name: "memory.page_size",
-        layer: Layer::Memory,
-        label: "page size",
-        words: "small pages",
         moves: &[Kind::Memory, Kind::UserCode, Kind::Faults],
         tells: "huge pages on one side only, and more faults on the other",
         needs: &[Reading("server.faults.minor")],
         thresholds: &[MORE_OF_A_COUNT],
-        ..PLAIN
+        ..named("memory.page_size", Layer::Memory, "page size", "small pages")
     },
     Cause {
-        name: "client.saturated",
-        layer: Layer::Client,
-        label: "the client itself",
-        words: "the load generator",
         places: &[Client, CpuClient],
         moves: OF_CLIENT,
         tells: "the client says that it was the limit, or used its CPUs up",
@@ -452,18 +343,14 @@ pub const CAUSES: &[Cause] = &[
             MUCH_WORK,
             CLIENT_DOES_MORE,
         ],
-        ..PLAIN
+        ..named("client.saturated", Layer::Client, "the client itself", "the load generator")
     },
     Cause {
-        name: "host.steal",
-        layer: Layer::Host,
-        label: "host steal",
-        words: "the host under this guest",
         moves: ON_CPU,
         tells: "steal time, alike for all",
         needs: &[Reading("cpu.steal.seconds")],
         thresholds: &[MORE_STOLEN, MORE_STOLEN_SECONDS, GOOD_PART],
-        ..PLAIN
+        ..named("host.steal", Layer::Host, "host steal", "the host under this guest")
     },
     of_probes("kernel.clock", Layer::Kernel, "reading the clock"),
     of_probes("kernel.work", Layer::Kernel, "the kernel's work inside system calls"),
@@ -481,13 +368,9 @@ pub const CAUSES: &[Cause] = &[
     of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking"),
     of_probes("kernel.scaling", Layer::Kernel, "locks or threads below the program"),
     Cause {
-        name: "memory.swap_place",
-        layer: Layer::Memory,
-        label: "placement of swap",
-        words: "another placement of swap",
         tells: "the same applications launched with swap in another place",
         needs: &[],
-        ..PLAIN
+        ..named("memory.swap_place", Layer::Memory, "placement of swap", "another placement of swap")
     },
     of_probes("memory.paging", Layer::Memory, "paging"),
 ];
