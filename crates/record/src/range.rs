@@ -42,6 +42,16 @@ pub(crate) fn counts(what: &str, values: impl IntoIterator<Item = u64>) -> Resul
     at_most(what, values, MOST_COUNTED)
 }
 
+/// So many of something.
+pub(crate) fn no_more(what: &str, found: usize, most: usize) -> Result<(), String> {
+    if found <= most { Ok(()) } else { Err(format!("it has {found} {what}, more than {most}")) }
+}
+
+/// Each of a list, with its place where it is not valid.
+pub(crate) fn each<T>(list: &str, of: &[T], valid: impl Fn(&T) -> Result<(), String>) -> Result<(), String> {
+    of.iter().enumerate().try_for_each(|(i, one)| valid(one).map_err(|what| format!("{list}[{i}]: {what}")))
+}
+
 /// Sizes in bytes.
 pub(crate) fn sizes(what: &str, values: impl IntoIterator<Item = u64>) -> Result<(), String> {
     at_most(what, values, MOST_BYTES)

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::range::{amounts, no_more};
+
 /// Samples with their stacks, those with the same stack together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stacks {
@@ -119,14 +121,11 @@ impl Stacks {
 
 /// Says what in the stacks of one step cannot be, if anything.
 pub(crate) fn valid(s: &Stacks) -> Result<(), String> {
-    crate::range::amounts("the stacks", [s.self_cost])?;
-    let most = |what: &str, found: usize, most: usize| {
-        if found <= most { Ok(()) } else { Err(format!("it has {found} {what}, more than {most}")) }
-    };
-    most("functions", s.functions.len(), MOST_FUNCTIONS)?;
-    most("stacks", s.stacks.len(), MOST_STACKS)?;
+    amounts("the stacks", [s.self_cost])?;
+    no_more("functions", s.functions.len(), MOST_FUNCTIONS)?;
+    no_more("stacks", s.stacks.len(), MOST_STACKS)?;
     for stack in &s.stacks {
-        most("frames in a stack", stack.frames.len(), MOST_FRAMES)?;
+        no_more("frames in a stack", stack.frames.len(), MOST_FRAMES)?;
         if let Some(none) = stack.frames.iter().find(|f| **f as usize >= s.functions.len()) {
             return Err(format!("a stack has function {none} of {}", s.functions.len()));
         }

@@ -9,7 +9,7 @@ use crate::host::{Host, Load};
 use crate::measurement::{Estimate, Measurement, Outcome, Process};
 use crate::params::{Param, Params};
 use crate::paths;
-use crate::range::{MOST_BYTES, amounts, at_most, counts, finite, out_of_range, sizes};
+use crate::range::{MOST_BYTES, amounts, at_most, counts, each, finite, no_more, out_of_range, sizes};
 use crate::run::Run;
 use crate::text::clean_short;
 
@@ -23,29 +23,16 @@ pub fn validate(run: &Run) -> Result<(), String> {
     amounts("instrument", [i.clock_ns, i.resolution_ns, i.loop_ns])?;
     counts("instrument", [i.probe_resident_bytes])?;
     valid_host(&run.host)?;
-    if run.measurements.len() > MAX_ROWS {
-        return Err(format!("it has {} measurements, more than {MAX_ROWS}", run.measurements.len()));
-    }
+    no_more("measurements", run.measurements.len(), MAX_ROWS)?;
     for (i, m) in run.measurements.iter().enumerate() {
         valid_row(m).map_err(|what| format!("measurements[{i}] ({}): {what}", clean_short(&m.probe, 60)))?;
     }
-    for (i, o) in run.observations.iter().enumerate() {
-        valid_observation(o).map_err(|what| format!("observations[{i}]: {what}"))?;
-    }
-    for (i, b) in run.budgets.iter().enumerate() {
-        valid_budget(b).map_err(|what| format!("budgets[{i}]: {what}"))?;
-    }
+    each("observations", &run.observations, valid_observation)?;
+    each("budgets", &run.budgets, valid_budget)?;
     paths::valid::valid(&run.paths)?;
-    for (i, f) in run.findings.iter().enumerate() {
-        valid_finding(f).map_err(|what| format!("findings[{i}]: {what}"))?;
-    }
-    if run.experiments.len() > MOST_EXPERIMENTS {
-        return Err(format!("it has {} experiments, more than {MOST_EXPERIMENTS}", run.experiments.len()));
-    }
-    for (i, e) in run.experiments.iter().enumerate() {
-        valid_experiment(e).map_err(|what| format!("experiments[{i}]: {what}"))?;
-    }
-    Ok(())
+    each("findings", &run.findings, valid_finding)?;
+    no_more("experiments", run.experiments.len(), MOST_EXPERIMENTS)?;
+    each("experiments", &run.experiments, valid_experiment)
 }
 
 /// An id becomes a file name, so it may hold letters, digits, `-`, `_`, `.` and `:` only and must start with a letter or digit.
@@ -157,9 +144,7 @@ fn valid_finding(f: &Finding) -> Result<(), String> {
 
 fn valid_experiment(e: &Experiment) -> Result<(), String> {
     valid_params(&e.params)?;
-    if e.pairs.len() > MOST_PAIRS {
-        return Err(format!("it has {} pairs of stretches, more than {MOST_PAIRS}", e.pairs.len()));
-    }
+    no_more("pairs of stretches", e.pairs.len(), MOST_PAIRS)?;
     if [&e.what, &e.workload].into_iter().chain(&e.tests).chain(&e.reason).any(|text| text.len() > MAX_TEXT) {
         return Err("a text is too long".into());
     }
@@ -216,13 +201,7 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
 }
 
 fn keep<T>(what: &str, items: &mut Vec<T>, valid: impl Fn(&T) -> Result<(), String>, dropped: &mut Vec<String>) {
-    items.retain(|item| match valid(item) {
-        Ok(()) => true,
-        Err(why) => {
-            dropped.push(format!("{what} was left out of the record: {why}"));
-            false
-        }
-    });
+    items.retain(|item| valid(item).map_err(|why| dropped.push(format!("{what} was left out of the record: {why}"))).is_ok());
 }
 
 #[cfg(test)]

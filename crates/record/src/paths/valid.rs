@@ -1,8 +1,8 @@
 //! What followed requests may say, and their strings made safe to show.
 
 use super::{Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow};
-use crate::range::amounts;
-use crate::stacks::MOST_GRAPHS;
+use crate::range::{amounts, each, no_more};
+use crate::stacks::{self, MOST_GRAPHS};
 use crate::text::clean_short;
 
 /// How far rounding may carry a share beyond 1, or a span beyond its request.
@@ -16,7 +16,7 @@ pub(crate) fn valid(paths: &[Paths]) -> Result<(), String> {
     if paths.len() > MOST_PATHS {
         return Err(format!("it has the paths of {} steps, more than {MOST_PATHS}", paths.len()));
     }
-    paths.iter().enumerate().try_for_each(|(i, p)| one(p).map_err(|what| format!("paths[{i}]: {what}")))
+    each("paths", paths, one)
 }
 
 /// Says what in the paths of one step cannot be, if anything.
@@ -25,8 +25,8 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     share("not_followed", p.not_followed)?;
     latency(&p.latency)?;
     p.generator.iter().try_for_each(latency)?;
-    at_most("leaves", p.leaves.len(), MOST_LEAVES)?;
-    p.leaves.iter().enumerate().try_for_each(|(i, l)| leaf(l).map_err(|what| format!("leaves[{i}]: {what}")))?;
+    no_more("leaves", p.leaves.len(), MOST_LEAVES)?;
+    each("leaves", &p.leaves, leaf)?;
     let sums: [fn(&Leaf) -> f64; 3] = [|l| l.all.share, |l| l.middle.share, |l| l.slow.share];
     for sum in sums.map(|of| p.leaves.iter().map(of).sum::<f64>()) {
         share("the sum of its leaves", sum)?;
@@ -34,11 +34,11 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     // What was not followed may have a leaf, too.
     let followed = p.leaves.iter().filter(|l| l.component != NOT_FOLLOWED).map(|l| l.all.share).sum::<f64>();
     share("the sum of its leaves with what was not followed", followed + p.not_followed)?;
-    p.stacks.iter().try_for_each(crate::stacks::valid)?;
-    at_most("graphs", p.graphs.len(), MOST_GRAPHS)?;
-    p.graphs.iter().enumerate().try_for_each(|(i, g)| crate::stacks::valid(&g.stacks).map_err(|what| format!("graphs[{i}]: {what}")))?;
-    at_most("slowest", p.slowest.len(), MOST_SLOWEST)?;
-    p.slowest.iter().enumerate().try_for_each(|(i, s)| slow(s).map_err(|what| format!("slowest[{i}]: {what}")))
+    p.stacks.iter().try_for_each(stacks::valid)?;
+    no_more("graphs", p.graphs.len(), MOST_GRAPHS)?;
+    each("graphs", &p.graphs, |g| stacks::valid(&g.stacks))?;
+    no_more("slowest", p.slowest.len(), MOST_SLOWEST)?;
+    each("slowest", &p.slowest, slow)
 }
 
 /// Every string of the paths but for the parameters.
@@ -64,10 +64,6 @@ pub(crate) fn clean(p: &mut Paths) {
     texts(p).into_iter().for_each(|text| *text = clean_short(text, MOST_NAME));
 }
 
-fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
-    if found <= most { Ok(()) } else { Err(format!("it has {found} {what}, more than {most}")) }
-}
-
 fn share(what: &str, value: f64) -> Result<(), String> {
     if (0.0..=1.0 + ROUNDING).contains(&value) { Ok(()) } else { Err(format!("{what} is {value}, no share from 0 to 1")) }
 }
@@ -84,7 +80,7 @@ fn leaf(l: &Leaf) -> Result<(), String> {
     if l.component.is_empty() {
         return Err("it has no component".into());
     }
-    at_most("links in its chain", l.chain.len(), MOST_CHAIN)?;
+    no_more("links in its chain", l.chain.len(), MOST_CHAIN)?;
     [l.all, l.middle, l.slow].into_iter().try_for_each(part)
 }
 
@@ -97,11 +93,11 @@ fn part(s: Share) -> Result<(), String> {
 
 fn slow(s: &Slow) -> Result<(), String> {
     amounts("it", [s.seconds])?;
-    at_most("spans", s.spans.len(), MOST_SPANS)?;
+    no_more("spans", s.spans.len(), MOST_SPANS)?;
     let (mut end, slack) = (0.0, s.seconds * ROUNDING);
     for (i, span) in s.spans.iter().enumerate() {
         amounts("a span", [span.at, span.seconds])?;
-        at_most("links in a chain", span.chain.len(), MOST_CHAIN)?;
+        no_more("links in a chain", span.chain.len(), MOST_CHAIN)?;
         if span.at < end - slack {
             return Err(format!("spans[{i}] begins before the one before it ends"));
         }
