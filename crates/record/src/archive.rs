@@ -18,10 +18,9 @@ use std::path::{Path, PathBuf};
 use crate::load;
 use crate::run::Run;
 use crate::suggest;
-use crate::text::{clean_short, counted};
+use crate::text::{clean_short, counted, shown};
 
 pub use error::ArchiveError;
-use error::shown;
 pub use head::{Entry, Head, entry};
 pub use labels::{Words, checked_label, checked_note};
 pub use names::{new_id, rfc3339};

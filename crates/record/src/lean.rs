@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 
 use crate::load::{LoadError, bytes_of, from_slice};
 use crate::run::Run;
-use crate::text::clean;
+use crate::text::shown;
 
 /// Reads and validates a run file without its samples: every process has its value and its counters, `samples`, `disturbed` and
 /// `slowest` are empty. What stands in their place is not looked at; everything else is checked as [`crate::load::from_path`] does.
@@ -19,7 +19,7 @@ use crate::text::clean;
 /// As [`crate::load::from_path`].
 pub fn figures_from_path(path: &Path) -> Result<Run, LoadError> {
     let text = bytes_of(path)?;
-    from_slice(&without_samples(&text), &clean(&path.display().to_string()))
+    from_slice(&without_samples(&text), &shown(path))
 }
 
 /// The text with every array called `samples`, `disturbed` or `slowest` emptied.

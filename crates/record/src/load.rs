@@ -9,7 +9,7 @@ use crate::bounds;
 pub use crate::bounds::{MAX_ROWS, MAX_TEXT};
 use crate::open;
 use crate::run::{Run, SCHEMA};
-use crate::text::{clean, clean_short};
+use crate::text::{clean, clean_short, shown};
 pub use crate::valid::{valid_id, validate};
 
 /// The largest run file that is read. A thorough run of everything is some ten MiB. What it may cost in memory: [`crate::bounds`].
@@ -62,7 +62,7 @@ pub enum LoadError {
 
 /// Reads and validates a run file.
 pub fn from_path(path: &Path) -> Result<Run, LoadError> {
-    from_slice(&bytes_of(path)?, &name_of(path))
+    from_slice(&bytes_of(path)?, &shown(path))
 }
 
 /// Reads and validates a run from anywhere; `name` is what errors call it.
@@ -72,17 +72,13 @@ pub fn from_reader(reader: impl Read, name: &str) -> Result<Run, LoadError> {
 
 /// The bytes of a file that may be a run: no directory, pipe or device ([`open::regular`]), not larger than [`MAX_BYTES`].
 pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
-    let name = name_of(path);
+    let name = shown(path);
     let io = |source| LoadError::Io { path: name.clone(), source };
     let opened = open::regular(path).map_err(io)?;
     if opened.bytes > MAX_BYTES {
         return Err(LoadError::TooLarge { path: name, bytes: opened.bytes });
     }
     bounded(opened.file, opened.bytes, &name)
-}
-
-fn name_of(path: &Path) -> String {
-    clean(&path.display().to_string()).into_owned()
 }
 
 /// The size is bounded while reading too: a device or a growing file does not tell it beforehand. `told` is what was told.

@@ -1,6 +1,7 @@
 //! Text that came from a file or from a system, made safe to show.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 /// Replaces every character that a terminal, a browser or a reader's eye could be misled by: control characters (escape sequences
 /// begin with one), marks that turn the direction of writing, and characters without a width. Tabs and line ends become spaces.
@@ -25,6 +26,11 @@ pub fn clean_short(text: &str, most: usize) -> String {
         Some((cut, _)) => format!("{}…", &cleaned[..cut]),
         None => cleaned.into_owned(),
     }
+}
+
+/// A path as it is shown.
+pub(crate) fn shown(path: &Path) -> String {
+    clean(&path.display().to_string()).into_owned()
 }
 
 /// Whether a character can change how the text around it is shown.

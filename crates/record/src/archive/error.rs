@@ -6,7 +6,7 @@ use std::path::Path;
 use thiserror::Error;
 
 use crate::load::LoadError;
-use crate::text::clean;
+use crate::text::shown;
 
 /// Why something could not be done with the archive. Each prints as one sentence.
 #[derive(Debug, Error)]
@@ -72,9 +72,4 @@ impl ArchiveError {
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         ArchiveError::Io { doing, path: shown(path), source }
     }
-}
-
-/// A path as it is shown.
-pub(super) fn shown(path: &Path) -> String {
-    clean(&path.display().to_string()).into_owned()
 }

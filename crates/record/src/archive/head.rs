@@ -89,7 +89,7 @@ fn read(mut file: File) -> Result<Head, String> {
 fn parse(text: &[u8]) -> Result<Head, String> {
     let mut found = Found::default();
     let mut parser = serde_json::Deserializer::from_slice(text);
-    let outcome = parser.deserialize_map(Fields(&mut found));
+    let outcome = parser.deserialize_map(&mut found);
     if let Err(e) = outcome
         && !found.whole()
     {
@@ -159,9 +159,7 @@ impl Found {
 }
 
 /// Takes the head's fields out of the run's map and stops at the first big field once it has them all.
-struct Fields<'a>(&'a mut Found);
-
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for &mut Found {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -169,20 +167,19 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let found = self.0;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "schema" => found.schema = Some(map.next_value()?),
-                "id" => found.id = Some(map.next_value()?),
-                "started" => found.started = Some(map.next_value()?),
-                "duration_s" => found.duration_s = Some(map.next_value()?),
-                "profile" => found.profile = Some(map.next_value()?),
-                "complete" => found.complete = map.next_value()?,
-                "command" => found.command = map.next_value()?,
-                "label" => found.label = map.next_value()?,
-                "host" => found.host = Some(map.next_value()?),
+                "schema" => self.schema = Some(map.next_value()?),
+                "id" => self.id = Some(map.next_value()?),
+                "started" => self.started = Some(map.next_value()?),
+                "duration_s" => self.duration_s = Some(map.next_value()?),
+                "profile" => self.profile = Some(map.next_value()?),
+                "complete" => self.complete = map.next_value()?,
+                "command" => self.command = map.next_value()?,
+                "label" => self.label = map.next_value()?,
+                "host" => self.host = Some(map.next_value()?),
                 // Reading ends with an error that the caller expects: there is no other way to leave a map early.
-                "measurements" if found.whole() => return Err(A::Error::custom("enough")),
+                "measurements" if self.whole() => return Err(A::Error::custom("enough")),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Archive;
-use super::error::{ArchiveError, shown};
+use super::error::ArchiveError;
 use super::replace::replaced;
 use crate::load;
 use crate::run::{LONGEST_LABEL, LONGEST_NOTE, Run};
-use crate::text::misleads;
+use crate::text::{misleads, shown};
 
 /// What is to be kept with a run. Nothing leaves it as it is; an empty text removes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Archive {
 /// The text of a run with these fields set anew, after its command, where a list finds them: nothing leaves a field as it is, an empty
 /// text takes it out. All other fields stay as they are written, those too that this version does not know.
 fn rewritten(run: &[u8], words: [(&str, Option<String>); 2]) -> serde_json::Result<Vec<u8>> {
-    let Fields(mut fields) = serde_json::from_slice(run)?;
+    let mut fields = serde_json::Deserializer::from_slice(run).deserialize_map(Fields)?;
     for (name, text) in words.into_iter().rev() {
         let Some(text) = text else { continue };
         fields.retain(|(n, _)| n != name);
@@ -93,29 +93,17 @@ fn rewritten(run: &[u8], words: [(&str, Option<String>); 2]) -> serde_json::Resu
 }
 
 /// The fields of an object in their order, each value as its text.
-struct Fields(Vec<(String, Box<RawValue>)>);
+struct Fields;
 
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-struct Collect;
-
-impl<'de> Visitor<'de> for Collect {
-    type Value = Fields;
+impl<'de> Visitor<'de> for Fields {
+    type Value = Vec<(String, Box<RawValue>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("a run")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(Fields(fields))
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        std::iter::from_fn(|| map.next_entry().transpose()).collect()
     }
 }
 
