@@ -3,6 +3,7 @@
 //! Formats clean the strings that they show where they show them ([`crate::text::clean`]), since only they know a line end of theirs
 //! from one of a string's. This writer is behind all of them, so that a place that was forgotten does no harm.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::text::misleads;
@@ -32,10 +33,8 @@ const LONGEST_COLOR: usize = 16;
 
 /// What stands at a place that needs a look.
 enum Step<'a> {
-    /// So many bytes pass.
-    Pass(usize),
-    /// So many bytes are replaced by another text.
-    Replace(usize, &'a str),
+    /// So many bytes pass as they are, or are replaced by others.
+    Write(usize, &'a [u8]),
     /// So many bytes are a character that misleads.
     Mislead(usize, char),
     /// More bytes are needed to know.
@@ -59,12 +58,8 @@ impl<W: Write> Guard<W> {
                 return Ok(at);
             }
             match self.step(&bytes[at..]) {
-                Step::Pass(length) => {
-                    self.inner.write_all(&bytes[at..at + length])?;
-                    at += length;
-                }
-                Step::Replace(length, text) => {
-                    self.inner.write_all(text.as_bytes())?;
+                Step::Write(length, instead) => {
+                    self.inner.write_all(instead)?;
                     at += length;
                 }
                 Step::Mislead(length, c) => {
@@ -81,12 +76,12 @@ impl<W: Write> Guard<W> {
     }
 
     /// What to do about the bytes that begin here, the first of which is no printable ASCII.
-    fn step(&self, bytes: &[u8]) -> Step<'static> {
+    fn step<'a>(&self, bytes: &'a [u8]) -> Step<'a> {
         match bytes[0] {
             b'\r' => match bytes.get(1) {
                 None => Step::Wait,
-                Some(b'\n') => Step::Pass(2),
-                Some(_) => Step::Replace(1, " "),
+                Some(b'\n') => Step::Write(2, &bytes[..2]),
+                Some(_) => Step::Write(1, b" "),
             },
             0x1b if self.kind == Kind::Colored => color(bytes),
             ascii @ 0..0x80 => Step::Mislead(1, char::from(ascii)),
@@ -104,17 +99,17 @@ impl<W: Write> Guard<W> {
 }
 
 /// `ESC [ … m` passes; another sequence loses its beginning.
-fn color(bytes: &[u8]) -> Step<'static> {
+fn color(bytes: &[u8]) -> Step<'_> {
     let body = bytes.iter().skip(2).take_while(|b| b.is_ascii_digit() || **b == b';').count();
     match (bytes.get(1), bytes.get(2 + body)) {
-        (Some(b'['), Some(b'm')) if body < LONGEST_COLOR => Step::Pass(body + 3),
+        (Some(b'['), Some(b'm')) if body < LONGEST_COLOR => Step::Write(body + 3, &bytes[..body + 3]),
         (None, _) | (Some(b'['), None) if body < LONGEST_COLOR => Step::Wait,
         _ => Step::Mislead(1, '\u{1b}'),
     }
 }
 
 /// The character of several bytes that begins here.
-fn character(bytes: &[u8]) -> Step<'static> {
+fn character(bytes: &[u8]) -> Step<'_> {
     let begin = &bytes[..bytes.len().min(4)];
     let (valid, error) = match std::str::from_utf8(begin) {
         Ok(text) => (text, None),
@@ -122,10 +117,10 @@ fn character(bytes: &[u8]) -> Step<'static> {
     };
     match (valid.chars().next(), error) {
         (Some(c), _) if misleads(c) => Step::Mislead(c.len_utf8(), c),
-        (Some(c), _) => Step::Pass(c.len_utf8()),
+        (Some(c), _) => Step::Write(c.len_utf8(), &bytes[..c.len_utf8()]),
         (None, Some(e)) => match e.error_len() {
             None => Step::Wait,
-            Some(length) => Step::Replace(length, "\u{fffd}"),
+            Some(length) => Step::Write(length, "\u{fffd}".as_bytes()),
         },
         (None, None) => Step::Wait,
     }
@@ -133,15 +128,10 @@ fn character(bytes: &[u8]) -> Step<'static> {
 
 impl<W: Write> Write for Guard<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.held.is_empty() {
-            let done = self.pass(bytes, false)?;
-            self.held.extend_from_slice(&bytes[done..]);
-        } else {
-            let mut all = std::mem::take(&mut self.held);
-            all.extend_from_slice(bytes);
-            let done = self.pass(&all, false)?;
-            self.held.extend_from_slice(&all[done..]);
-        }
+        let held = std::mem::take(&mut self.held);
+        let all = if held.is_empty() { Cow::Borrowed(bytes) } else { Cow::Owned([&held, bytes].concat()) };
+        let done = self.pass(&all, false)?;
+        self.held.extend_from_slice(&all[done..]);
         Ok(bytes.len())
     }
 
