@@ -106,44 +106,27 @@ const MET: [(&str, &str); 12] = [
     ("group.memory.", ".bytes"),
 ];
 
-/// Which observer has a reading: the first that fits the beginning of its name, or of what follows the side.
-const OBSERVERS: [(&str, &str); 35] = [
-    ("call.", "syscalls"),
-    ("delay.", "delays"),
-    ("nice", "limits"),
-    ("seccomp.", "limits"),
-    ("store_bypass.", "limits"),
-    ("indirect_branch.", "limits"),
-    ("thp_disabled", "limits"),
-    ("cpus_allowed", "limits"),
-    ("traced", "limits"),
-    ("step.", "step"),
-    ("cpu.", "cpu"),
-    ("machine.cpus", "limits"),
-    ("machine.", "cpu"),
-    ("memory.", "memory"),
-    ("mappings.", "mappings"),
-    ("disk.", "disk"),
-    ("net.", "network"),
-    ("tcp.", "network"),
-    ("queue.", "sockets"),
-    ("accept.", "sockets"),
-    ("connections.", "sockets"),
-    ("sockets.", "sockets"),
-    ("psi.", "pressure"),
-    ("throttle.", "pressure"),
-    ("other.", "others"),
-    ("group.", "neighbours"),
-    ("cgroup.", "limits"),
-    ("thp.", "limits"),
-    ("audit.", "tracing"),
-    ("tracing.", "tracing"),
-    ("elapsed.", "threads"),
-    ("runqueue.", "threads"),
-    ("trace.", "threads"),
-    ("process.", "threads"),
-    ("", "threads"),
+/// Which observer has a reading: the first that fits the beginning of its name, or, of the first [`OF_A_SIDE`], of what follows the side.
+const OBSERVERS: [(&str, &[&str]); 16] = [
+    ("syscalls", &["call."]),
+    ("delays", &["delay."]),
+    ("limits", &["nice", "seccomp.", "store_bypass.", "indirect_branch.", "thp_disabled", "cpus_allowed", "traced"]),
+    ("step", &["step."]),
+    ("limits", &["machine.cpus", "cgroup.", "thp."]),
+    ("cpu", &["cpu.", "machine."]),
+    ("memory", &["memory."]),
+    ("mappings", &["mappings."]),
+    ("disk", &["disk."]),
+    ("network", &["net.", "tcp."]),
+    ("sockets", &["queue.", "accept.", "connections.", "sockets."]),
+    ("pressure", &["psi.", "throttle."]),
+    ("others", &["other."]),
+    ("neighbours", &["group."]),
+    ("tracing", &["audit.", "tracing."]),
+    ("threads", &["elapsed.", "runqueue.", "trace.", "process.", ""]),
 ];
+/// So many of them have counters of a side's threads, which are named as the machine's are.
+const OF_A_SIDE: usize = 3;
 
 /// Whether an observer writes a reading of this name down only when it meets what it counts.
 pub fn is_met(name: &str) -> bool {
@@ -157,12 +140,9 @@ fn family_of(name: &str) -> Option<&'static (&'static str, &'static str)> {
 /// The observer that has a reading of this name.
 pub fn observer_of(name: &str) -> &'static str {
     let sided = ["server.", "background.", "client."].iter().find_map(|side| name.strip_prefix(side));
-    let own = |n: &str| OBSERVERS.iter().find(|(prefix, _)| n.starts_with(prefix)).map_or("threads", |o| o.1);
-    match sided {
-        // Counters of a side's threads are named as the machine's are.
-        Some(rest) => OBSERVERS[..9].iter().find(|(prefix, _)| rest.starts_with(prefix)).map_or("threads", |o| o.1),
-        None => own(name),
-    }
+    let (name, observers) = sided.map_or((name, &OBSERVERS[..]), |rest| (rest, &OBSERVERS[..OF_A_SIDE]));
+    let begins = |(_, beginnings): &&(&str, &[&str])| beginnings.iter().any(|beginning| name.starts_with(beginning));
+    observers.iter().find(begins).map_or("threads", |(observer, _)| observer)
 }
 
 /// What one observer read.
