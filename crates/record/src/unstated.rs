@@ -9,16 +9,9 @@ use crate::params::{Param, Params};
 use crate::run::Run;
 use crate::said::Said;
 
-/// A setting that rows of an engine have.
-struct Unstated {
-    workload: &'static str,
-    engine: &'static str,
-    key: &'static str,
-    default: &'static str,
-}
-
-/// All of them. Versions of before let `synchronous=off` and `full` be one row.
-const UNSTATED: [Unstated; 1] = [Unstated { workload: "database", engine: "sqlite", key: "synchronous", default: "full" }];
+/// The engine whose rows have [`SYNCHRONOUS`]. Versions of before let `synchronous=off` and `full` be one row.
+const SQLITE: &str = "sqlite";
+const SYNCHRONOUS: &str = "synchronous";
 
 /// Beginning of what the load generator's account says of the server, as in `the load generator; SQLite 3.50, synchronous=full`.
 pub const DESCRIBED: &str = "the load generator; ";
@@ -43,11 +36,8 @@ const THROTTLE: i64 = 4 << 20;
 
 /// States them wherever a run has parameters of a step: by what its server said, else by the default; and by its command.
 pub fn state(run: &mut Run) {
-    for unstated in &UNSTATED {
-        let value = unstated.told_by(run).unwrap_or_else(|| unstated.default.to_owned());
-        let stated = Params::new().with(unstated.key, value);
-        add(run, unstated.workload, |params| params.text("engine") == Some(unstated.engine), &stated);
-    }
+    let stated = Params::new().with(SYNCHRONOUS, told_synchronous(run).unwrap_or("full"));
+    add(run, DATABASE, |params| params.text("engine") == Some(SQLITE), &stated);
     // A comparison of two settings has rows of both under one command, so that nothing can be told of either.
     let command = run.command.clone();
     let [_, subcommand, words @ ..] = command.as_slice() else { return };
@@ -138,13 +128,11 @@ fn changed_the_system(run: &Run, said: &Said, in_group: bool) -> Option<bool> {
     }
 }
 
-impl Unstated {
-    /// What the server said; of accounts that disagree the first.
-    fn told_by(&self, run: &Run) -> Option<String> {
-        let accounts = run.observations.iter().filter(|o| o.workload == self.workload && o.params.text("engine") == Some(self.engine));
-        let mut settings = accounts.filter_map(|o| o.source.strip_prefix(DESCRIBED)).flat_map(|text| text.split(", "));
-        settings.find_map(|part| part.strip_prefix(self.key)?.strip_prefix('=')).map(str::to_owned)
-    }
+/// What the server said; of accounts that disagree the first.
+fn told_synchronous(run: &Run) -> Option<&str> {
+    let accounts = run.observations.iter().filter(|o| o.workload == DATABASE && o.params.text("engine") == Some(SQLITE));
+    let mut settings = accounts.filter_map(|o| o.source.strip_prefix(DESCRIBED)).flat_map(|text| text.split(", "));
+    settings.find_map(|part| part.strip_prefix(SYNCHRONOUS)?.strip_prefix('='))
 }
 
 #[cfg(test)]
