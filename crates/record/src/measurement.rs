@@ -180,10 +180,7 @@ impl Measurement {
     /// A counter's median over the processes, per operation.
     pub fn counter(&self, name: &str) -> Option<f64> {
         let mut values: Vec<f64> = self.processes.iter().filter_map(|p| p.counters.get(name).copied()).collect();
-        if values.is_empty() {
-            return None;
-        }
         values.sort_by(f64::total_cmp);
-        Some(values[values.len() / 2])
+        values.get(values.len() / 2).copied()
     }
 }

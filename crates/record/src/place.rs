@@ -137,12 +137,11 @@ impl Place {
     /// As [`Place::component`], with who had the CPU: a cause that takes CPUs away takes those that it had, and no others.
     pub fn fine(leaf: &Leaf) -> (Layer, &str) {
         let (layer, component) = Place::of(leaf).component(leaf);
-        let names = match component {
+        let [others, server, client, free] = match component {
             name::CPU => [name::CPU_OTHERS, name::CPU_SERVER, name::CPU_CLIENT, name::CPU_FREE],
             name::CLIENT_CPU => [name::CLIENT_CPU_OTHERS, name::CLIENT_CPU_SERVER, name::CLIENT_CPU_CLIENT, name::CLIENT_CPU_FREE],
             _ => return (layer, component),
         };
-        let [others, server, client, free] = names;
         let fine = match Place::of_cpu(&leaf.whom) {
             Place::CpuOther => others,
             Place::CpuServer => server,
