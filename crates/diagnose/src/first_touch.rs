@@ -42,18 +42,10 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
     let beyond = |a: &Apart| a.fault_low > 1.0 + threshold || a.fault_high < 1.0 / (1.0 + threshold);
     let faults = found.iter().filter(|a| beyond(a)).count() * 2 > found.len();
     let by_factor = causes.iter().position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
-    let finding = |cause: &str, status, share, evidence| Finding {
-        cause: cause.into(),
-        layer: Layer::Memory,
-        status,
-        share,
-        evidence,
-        relation: None,
-    };
     match by_factor {
         Some(at) => {
             let whole = causes.remove(at);
-            causes.insert(at, finding(MAPPING, whole.status, whole.share * share, lines.clone()));
+            causes.insert(at, Finding::new(MAPPING, Layer::Memory, whole.status, whole.share * share, lines.clone()));
             if !faults {
                 *unexplained = (*unexplained + whole.share * (1.0 - share)).min(1.0);
             } else {
@@ -65,7 +57,7 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
         None => causes.iter_mut().filter(|f| f.status != Status::Cleared).take(1).for_each(|f| f.evidence.extend(lines.clone())),
     }
     if !faults && causes.iter().all(|f| f.cause != FAULT) {
-        causes.push(finding(FIRST_TOUCH, Status::Cleared, 0.0, lines));
+        causes.push(Finding::new(FIRST_TOUCH, Layer::Memory, Status::Cleared, 0.0, lines));
     }
     crate::sides::order(causes);
 }

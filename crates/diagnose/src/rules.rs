@@ -18,13 +18,8 @@ use super::judging::{
 use super::places::{Place, add};
 use super::rules_io as io;
 
-/// How one cause of the registry is judged by one side.
-pub(super) struct Rule {
-    /// The cause's name in the registry.
-    pub cause: &'static str,
-    /// Judges it; nothing where the facts do not tell.
-    pub judge: fn(&Facts) -> Option<Verdict>,
-}
+/// How one cause of the registry is judged by one side: its name there, and what judges it; nothing where the facts do not tell.
+type Rule = (&'static str, fn(&Facts) -> Option<Verdict>);
 
 /// What nobody read where the throttled time is missing.
 const NO_THROTTLE: &str = "throttle.seconds is not known: a quota that stops the server would fit as well";
@@ -349,29 +344,29 @@ fn steal(f: &Facts) -> Option<Verdict> {
 
 /// A rule for every cause that one side can be judged by, in the order of the article's search.
 pub(super) static RULES: &[Rule] = &[
-    Rule { cause: "network.shaping", judge: io::shaping },
-    Rule { cause: "peer.slow", judge: io::peer },
-    Rule { cause: "storage.latency", judge: io::latency },
-    Rule { cause: "storage.throttle", judge: io::throttle },
-    Rule { cause: "storage.contention", judge: io::contention },
-    Rule { cause: "storage.durability", judge: io::durability },
-    Rule { cause: "app.work", judge: work },
-    Rule { cause: "cpu.saturated", judge: saturated },
-    Rule { cause: "cpu.contention", judge: contention },
-    Rule { cause: "cpu.priority", judge: priority },
-    Rule { cause: "cpu.quota", judge: quota },
-    Rule { cause: "cpu.affinity", judge: affinity },
-    Rule { cause: "app.lock", judge: lock },
-    Rule { cause: "app.wait", judge: wait },
-    Rule { cause: "app.query_cache", judge: query_cache },
-    Rule { cause: "syscall.entry", judge: system_calls },
-    Rule { cause: "kernel.trace", judge: trace },
-    Rule { cause: "process.creation", judge: creation },
-    Rule { cause: "cpu.mitigation", judge: mitigation },
-    Rule { cause: "network.delay", judge: io::delay },
-    Rule { cause: "network.accept_queue", judge: io::accept_queue },
-    Rule { cause: "memory.limit", judge: io::memory_limit },
-    Rule { cause: "memory.page_size", judge: io::page_size },
-    Rule { cause: "client.saturated", judge: client },
-    Rule { cause: "host.steal", judge: steal },
+    ("network.shaping", io::shaping),
+    ("peer.slow", io::peer),
+    ("storage.latency", io::latency),
+    ("storage.throttle", io::throttle),
+    ("storage.contention", io::contention),
+    ("storage.durability", io::durability),
+    ("app.work", work),
+    ("cpu.saturated", saturated),
+    ("cpu.contention", contention),
+    ("cpu.priority", priority),
+    ("cpu.quota", quota),
+    ("cpu.affinity", affinity),
+    ("app.lock", lock),
+    ("app.wait", wait),
+    ("app.query_cache", query_cache),
+    ("syscall.entry", system_calls),
+    ("kernel.trace", trace),
+    ("process.creation", creation),
+    ("cpu.mitigation", mitigation),
+    ("network.delay", io::delay),
+    ("network.accept_queue", io::accept_queue),
+    ("memory.limit", io::memory_limit),
+    ("memory.page_size", io::page_size),
+    ("client.saturated", client),
+    ("host.steal", steal),
 ];

@@ -1,7 +1,7 @@
 //! The suspects, judged: guilty first, then suspected, then those that were looked at and found innocent, then those that nothing tells of.
 
 use fingerpost_record::cause::{Cause, Need, cause};
-use fingerpost_record::{Finding, Reading, Readings, Relation, Status};
+use fingerpost_record::{Finding, Readings, Relation, Status};
 
 use super::chain;
 use super::facts::Facts;
@@ -12,23 +12,14 @@ use super::rules::RULES;
 pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
     let mut found: Vec<Finding> = RULES
         .iter()
-        .filter_map(|rule| {
-            let cause = cause(rule.cause)?;
-            let finding = |status, share: f64, evidence| Finding {
-                cause: cause.name.to_owned(),
-                layer: cause.layer,
-                status,
-                share: share.clamp(0.0, 1.0),
-                evidence,
-                relation: None,
+        .filter_map(|(name, judge)| {
+            let cause = cause(name)?;
+            let Some(v) = judge(facts) else {
+                let why = missing(cause, facts.followed.is_some(), readings)?;
+                return Some(Finding::new(cause.name, cause.layer, Status::NotJudged, 0.0, why));
             };
-            match (rule.judge)(facts) {
-                Some(v) => {
-                    let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
-                    Some(Finding { relation, ..finding(v.status, v.share, v.evidence) })
-                }
-                None => missing(cause, facts.followed.is_some(), readings).map(|why| finding(Status::NotJudged, 0.0, why)),
-            }
+            let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
+            Some(Finding { relation, ..Finding::new(cause.name, cause.layer, v.status, v.share.clamp(0.0, 1.0), v.evidence) })
         })
         .collect();
     if facts.unasked {
@@ -58,10 +49,7 @@ pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
 fn missing(cause: &Cause, followed: bool, readings: &Readings) -> Option<Vec<String>> {
     let why = |need: &Need| match *need {
         Need::Followed => (!followed).then(|| NOT_FOLLOWED.to_owned()),
-        Need::Reading(name) => match readings.read(name) {
-            Reading::Known(_) => None,
-            Reading::Missing(why) => Some(format!("{name} is not known: {why}")),
-        },
+        Need::Reading(name) => readings.why_missing(name).map(|why| format!("{name} is not known: {why}")),
     };
     let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
     (!all.is_empty()).then_some(all)

@@ -173,6 +173,18 @@ pub struct Finding {
     pub relation: Option<Relation>,
 }
 
+impl Finding {
+    /// A finding that is told of with no other.
+    pub fn new(cause: impl Into<String>, layer: Layer, status: Status, share: f64, evidence: Vec<String>) -> Finding {
+        Finding { cause: cause.into(), layer, status, share, evidence, relation: None }
+    }
+
+    /// A suspect that this speaks for.
+    pub fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
+        Finding::new(cause, layer, Status::Cleared, 0.0, vec![evidence])
+    }
+}
+
 /// How a finding is told of with another cause's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

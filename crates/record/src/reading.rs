@@ -1,65 +1,11 @@
 //! Readings of one step: what observers counted and measured, by name, and why the others are not known.
 //!
 //! The names are listed in `docs/observers.md`. A reading that nobody has is not zero: it neither clears a cause nor convicts one, and
-//! [`Missing`] says who would have it and what that needs.
+//! [`Readings::why_missing`] says who would have it and what that needs.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::findings::Observation;
-
-/// What an observer read, or why nobody did.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reading {
-    /// It was read.
-    Known(f64),
-    /// It was not.
-    Missing(Missing),
-}
-
-impl Reading {
-    /// The value where it is known.
-    pub fn known(&self) -> Option<f64> {
-        match self {
-            Reading::Known(value) => Some(*value),
-            Reading::Missing(_) => None,
-        }
-    }
-}
-
-/// Why a reading is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// Its observer was not there.
-    Unobserved {
-        /// The observer's name.
-        observer: &'static str,
-    },
-    /// Its observer was there and could not see it: the privilege or the tracepoints are missing.
-    Refused {
-        /// The observer's name.
-        observer: &'static str,
-        /// What it said, or what seeing it needs.
-        why: String,
-    },
-    /// Its observer was there; neither this kernel nor this version of the tool tells it.
-    Untold {
-        /// The observer's name.
-        observer: &'static str,
-    },
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Missing::Unobserved { observer } => write!(f, "the observer “{observer}” was not there"),
-            Missing::Refused { observer, why } => write!(f, "the observer “{observer}” could not see it: {why}"),
-            Missing::Untold { observer } => {
-                write!(f, "the observer “{observer}” was there, and the kernel or that version does not tell it")
-            }
-        }
-    }
-}
 
 /// How an observer saw. Readings that were had in different ways are not compared: a sampled wait beside a traced one differs by the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,14 +125,6 @@ impl Readings {
         Readings { observers, values: totals.into_iter().map(|(k, v)| (k, (v, 0))).collect() }
     }
 
-    /// One reading.
-    pub fn read(&self, name: &str) -> Reading {
-        match self.known(name) {
-            Some(value) => Reading::Known(value),
-            None => Reading::Missing(self.why_missing(name)),
-        }
-    }
-
     /// One reading where it is known.
     pub fn known(&self, name: &str) -> Option<f64> {
         match self.values.get(name) {
@@ -213,21 +151,26 @@ impl Readings {
         self.values.iter().find(|(k, _)| k.starts_with(prefix) && k.ends_with(suffix)).map(|(_, v)| v.1)
     }
 
-    fn why_missing(&self, name: &str) -> Missing {
-        let observer = observer_of(name);
-        let Some(found) = self.observers.iter().find(|o| o.name == observer) else { return Missing::Unobserved { observer } };
-        match Way::of(&found.source) {
-            Way::Nothing => Missing::Refused { observer, why: found.source.trim_start_matches("none").trim_start_matches(": ").to_owned() },
-            Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => Missing::Refused {
-                observer,
-                why: format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}", found.source),
-            },
-            // What others do is told or not by whom they belong to and by rights, and not by the kernel's version.
-            Way::Counters if ["others", "tracing"].contains(&observer) => {
-                Missing::Refused { observer, why: format!("it had {}", found.source) }
-            }
-            _ => Missing::Untold { observer },
+    /// Why a reading is not known, in words; nothing where it is.
+    pub fn why_missing(&self, name: &str) -> Option<String> {
+        if self.known(name).is_some() {
+            return None;
         }
+        let observer = observer_of(name);
+        let Some(found) = self.observers.iter().find(|o| o.name == observer) else {
+            return Some(format!("the observer “{observer}” was not there"));
+        };
+        // The privilege or the tracepoints are missing.
+        let refused = |why: String| format!("the observer “{observer}” could not see it: {why}");
+        Some(match Way::of(&found.source) {
+            Way::Nothing => refused(found.source.trim_start_matches("none").trim_start_matches(": ").to_owned()),
+            Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => {
+                refused(format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}", found.source))
+            }
+            // What others do is told or not by whom they belong to and by rights, and not by the kernel's version.
+            Way::Counters if ["others", "tracing"].contains(&observer) => refused(format!("it had {}", found.source)),
+            _ => format!("the observer “{observer}” was there, and the kernel or that version does not tell it"),
+        })
     }
 }
 
@@ -256,11 +199,8 @@ mod tests {
             observation("pressure", "/proc counters", &[("throttle.seconds", f64::NAN)]),
         ];
         let r = Readings::of(&all);
-        assert_eq!(r.read("server.cpu.seconds"), Reading::Known(2.0));
-        let why = |name: &str| match r.read(name) {
-            Reading::Missing(why) => why.to_string(),
-            Reading::Known(v) => panic!("{name} is {v}"),
-        };
+        assert_eq!((r.known("server.cpu.seconds"), r.why_missing("server.cpu.seconds")), (Some(2.0), None));
+        let why = |name: &str| r.why_missing(name).unwrap();
         assert!(why("server.call.read.count").contains("CAP_PERFMON") && why("server.call.read.count").contains("no right to trace"));
         assert!(why("server.delay.block_io.seconds").contains("CAP_NET_ADMIN"));
         assert!(

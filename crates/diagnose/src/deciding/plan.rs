@@ -53,6 +53,8 @@ pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: 
     if eagerness == Eagerness::WhereUndecided && !undecided {
         return Vec::new();
     }
+    // Where another cause has what is spent where this one acts, that one is tried.
+    let is_told_elsewhere = |f: &Finding| matches!(f.relation, Some(Relation::ToldOf(_)));
     let worth = |cause: &str| {
         let finding = findings.iter().find(|f| f.cause == cause);
         match (finding, eagerness) {
@@ -74,11 +76,6 @@ pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: 
     all.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     all.truncate(most);
     all
-}
-
-/// Whether another cause has what is spent where this one acts: that one is tried.
-fn is_told_elsewhere(f: &Finding) -> bool {
-    matches!(f.relation, Some(Relation::ToldOf(_)))
 }
 
 /// How an experiment goes.

@@ -84,7 +84,7 @@ fn unlisted(experiment: &Experiment, found: &mut Vec<Finding>) -> Option<String>
     let name = experiment.tests.iter().find(|t| decides(experiment.change).causes.contains(&t.as_str()))?;
     let known = cause(name).filter(|_| experiment.answer == Answer::Faster)?;
     let (status, share) = (Status::Suspected, SUSPECTED.value);
-    found.push(Finding { cause: known.name.to_owned(), layer: known.layer, status, share, evidence: Vec::new(), relation: None });
+    found.push(Finding::new(known.name, known.layer, status, share, Vec::new()));
     Some(name.clone())
 }
 

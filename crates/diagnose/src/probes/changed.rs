@@ -33,7 +33,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     if let Some(what) = view.machines.differ() {
         let settle = if view.measured_here { " (compare --settle measures it)" } else { "" };
         evidence.push(format!("the {what} differ too, so that how much of the difference is the change's is not known{settle}"));
-        return Some(Finding { cause: cause.into(), layer, status: Status::Suspected, share: 0.0, evidence, relation: None });
+        return Some(Finding::new(cause, layer, Status::Suspected, 0.0, evidence));
     }
     let share = view.claim(|i| if concerned(i) { i.left } else { 0.0 }) / total;
     let status = if others.is_empty() { Status::Guilty } else { Status::Suspected };
@@ -41,7 +41,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         [] => "nothing else that is known of the two sides differs".into(),
         others => format!("what differs besides: {}", others.join(", ")),
     });
-    Some(Finding { cause: cause.into(), layer, status, share, evidence, relation: None })
+    Some(Finding::new(cause, layer, status, share, evidence))
 }
 
 /// What several changes together are: another program, whatever its settings; swap elsewhere, where nothing else was changed.

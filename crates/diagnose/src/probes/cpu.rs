@@ -5,7 +5,7 @@ use fingerpost_record::{Finding, Layer, Status};
 
 use super::groups::{Group, waits_for_device};
 use super::seen::Verdict;
-use super::view::{Item, View, cleared};
+use super::view::{Item, View};
 use crate::hosts::TASK_MITIGATIONS;
 use crate::steps::Evidence;
 
@@ -25,7 +25,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         }
         let evidence = by_the_work(view, &rows, &slower);
         let share = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 }) / total;
-        return vec![Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None }];
+        return vec![Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence)];
     }
     let mut logs: Vec<f64> = slower.iter().map(|i| i.log).collect();
     logs.sort_by(f64::total_cmp);
@@ -44,21 +44,12 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     )];
     evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
     evidence.push(reason);
-    evidence.extend(view.host_clues(&[
-        "processor",
-        "clock",
-        "governor",
-        "turbo",
-        "microcode",
-        "mitigations",
-        TASK_MITIGATIONS,
-        "virtualisation",
-        "CPU quota",
-    ]));
+    let told = ["processor", "clock", "governor", "turbo", "microcode", "mitigations", TASK_MITIGATIONS, "virtualisation", "CPU quota"];
+    evidence.extend(view.host_clues(&told));
     let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
     let rest = view.claim(|i| if waits_for_device(i.row.probe) { 0.0 } else { factor });
     let status = if certain && !built_anew { Status::Guilty } else { Status::Suspected };
-    vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence, relation: None }]
+    vec![Finding::new(cause, layer, status, (cpu_rows + rest) / total, evidence)]
 }
 
 fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
@@ -69,7 +60,7 @@ fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
         0 => format!("user-mode arithmetic does not move: {most}"),
         _ => format!("of {all} user-mode probes {slower} are {}, no more than half; the most: {most}", view.word()),
     };
-    vec![cleared("cpu.speed", Layer::Cpu, why)]
+    vec![Finding::cleared("cpu.speed", Layer::Cpu, why)]
 }
 
 /// What two processors are told apart by where neither is ahead in most of the work.
@@ -98,7 +89,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     if slow >= fast * (1.0 - SAME_COUNTERS.value) {
         let faster = slow / fast - 1.0;
         let how = if faster > SAME_COUNTERS.value { format!("{:.0} % faster than that", faster * 100.0) } else { "as fast as that".into() };
-        return Some(cleared(
+        return Some(Finding::cleared(
             "cpu.speed",
             Layer::Cpu,
             format!("the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)", names.0, names.1),
@@ -108,7 +99,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     let share = view.claim(|i| if waits_for_device(i.row.probe) { 0.0 } else { factor }) / total;
     let evidence =
         vec![format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs", names.0)];
-    Some(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None })
+    Some(Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence))
 }
 
 /// Which of the proportional causes the counters and the hosts speak for.

@@ -17,7 +17,7 @@ use fingerpost_record::{Finding, Layer, Observation, Status};
 
 use super::groups::{GROUP_CAUSES, Group, GroupCause, entries};
 use super::seen::{Clients, Compared, Verdict};
-use super::view::{Item, View, cleared};
+use super::view::{Item, View};
 use super::{changed, cpu, machines};
 use crate::hosts::TASK_MITIGATIONS;
 use crate::sides;
@@ -68,7 +68,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
     if !null.slower {
         let innocent = null.row.verdict != Verdict::Unresolved;
-        return innocent.then(|| cleared("syscall.entry", Layer::Kernel, null.row.words()));
+        return innocent.then(|| Finding::cleared("syscall.entry", Layer::Kernel, null.row.words()));
     }
     if null.left <= view.threshold {
         return None;
@@ -101,7 +101,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let claimed =
         view.claim(|item| entries(item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
     let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
-    Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence, relation: None })
+    Some(Finding::new("syscall.entry", Layer::Kernel, status, claimed / total, evidence))
 }
 
 /// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
@@ -128,7 +128,11 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
         let worst = view.items.iter().filter(of).max_by(|a, b| a.log.total_cmp(&b.log))?;
         let unresolved = worst.row.verdict == Verdict::Unresolved;
         return (!unresolved).then(|| {
-            cleared(cause.cause, cause.layer, format!("none of its {all} rows is {}; the nearest: {}", view.word(), worst.row.words()))
+            Finding::cleared(
+                cause.cause,
+                cause.layer,
+                format!("none of its {all} rows is {}; the nearest: {}", view.word(), worst.row.words()),
+            )
         });
     }
     let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.slower && i.left > view.threshold).collect();
@@ -149,7 +153,7 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
     let status = if cpu_cleared && most { Status::Guilty } else { Status::Suspected };
     let kernels = matches!(cause.group, Group::Memory | Group::Storage);
     let status = if kernels { status } else { view.machines.most(status) };
-    Some(Finding { cause: name.into(), layer: cause.layer, status, share: claimed / total, evidence, relation: None })
+    Some(Finding::new(name, cause.layer, status, claimed / total, evidence))
 }
 
 /// A fact of the hosts can give a group's cause its name.
@@ -176,14 +180,9 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
     let mut evidence = Vec::new();
     let mut probes = Vec::new();
     for curve in curves {
-        let (slow, fast) = if view.new_is_slow {
-            (curve.new_collapses_from, curve.base_collapses_from)
-        } else {
-            (curve.base_collapses_from, curve.new_collapses_from)
-        };
-        let (Some(from), None) = (slow, fast) else { continue };
-        let of_slow = |p: &(i64, f64, f64)| if view.new_is_slow { p.2 } else { p.1 };
-        let of_fast = |p: &(i64, f64, f64)| if view.new_is_slow { p.1 } else { p.2 };
+        let [Some(from), None] = view.slow_first(curve.base_collapses_from, curve.new_collapses_from) else { continue };
+        let of_slow = |p: &(i64, f64, f64)| view.slow_first(p.1, p.2)[0];
+        let of_fast = |p: &(i64, f64, f64)| view.slow_first(p.1, p.2)[1];
         let (one, last) = (curve.points.first()?, curve.points.last()?);
         evidence.push(format!(
             "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from {:.0}/s to {:.0}/s",
@@ -208,14 +207,7 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
         let one = probes.iter().find(|(probe, _)| *probe == i.row.probe);
         one.map_or(0.0, |(_, at_one)| i.log + at_one.ln().min(0.0))
     });
-    Some(Finding {
-        cause: "kernel.scaling".into(),
-        layer: Layer::Kernel,
-        status: Status::Suspected,
-        share: claimed / total,
-        evidence,
-        relation: None,
-    })
+    Some(Finding::new("kernel.scaling", Layer::Kernel, Status::Suspected, claimed / total, evidence))
 }
 
 /// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given what each costs more.
@@ -256,5 +248,5 @@ fn paging(view: &View) -> Option<Finding> {
         format!("{slower} of {all} other rows of {family} move with it"),
         "how much of their time it accounts for is not known".into(),
     ];
-    Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: 0.0, evidence, relation: None })
+    Some(Finding::new("memory.paging", Layer::Memory, Status::Suspected, 0.0, evidence))
 }

@@ -84,12 +84,5 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
     let known = findings.iter().position(|f| f.cause == "cpu.speed");
     let (before, earlier) = known.map(|at| findings.remove(at)).map_or((0.0, Vec::new()), |f| (f.share, f.evidence));
     evidence.extend(earlier.into_iter().filter(|e| !evidence.contains(e)).collect::<Vec<_>>());
-    findings.push(Finding {
-        cause: "cpu.speed".into(),
-        layer: Layer::Cpu,
-        status: Status::Suspected,
-        share: before + share,
-        evidence,
-        relation: None,
-    });
+    findings.push(Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, before + share, evidence));
 }

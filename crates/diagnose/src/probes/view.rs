@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fingerpost_record::{Better, Finding, Layer, Status, Unit};
+use fingerpost_record::{Better, Unit};
 
 use super::groups::{Group, group};
 use super::machines::Machines;
@@ -68,6 +68,11 @@ impl<'a> View<'a> {
         View { items, new_is_slow, slow, fast, measured_here, threshold, changes, machines }
     }
 
+    /// What either side has, that of the slower one first.
+    pub(super) fn slow_first<T>(&self, base: T, new: T) -> [T; 2] {
+        if self.new_is_slow { [new, base] } else { [base, new] }
+    }
+
     /// The differences of the hosts in these facts, a sentence each, the cheaper side first.
     pub(super) fn host_clues(&self, what: &[&str]) -> Vec<String> {
         self.fast.host_clues(&self.slow, what)
@@ -98,9 +103,4 @@ impl<'a> View<'a> {
 /// has none of its own.
 pub fn is_cost(unit: Unit) -> bool {
     !matches!(unit, Unit::Count | Unit::Bytes)
-}
-
-/// A suspect that this speaks for.
-pub(super) fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
-    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence], relation: None }
 }

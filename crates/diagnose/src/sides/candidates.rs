@@ -29,10 +29,6 @@ use crate::judging::{GUILTY, SUSPECTED, percent};
 struct Taken(Vec<(&'static Candidate, f64)>);
 
 impl Taken {
-    fn by(&mut self, candidate: &'static Candidate, share: f64) {
-        self.0.push((candidate, share));
-    }
-
     /// Whether a part is explained already.
     fn has(&self, clues: &Clues, layer: Layer, part: &str) -> bool {
         self.0.iter().any(|(c, _)| c.moves(clues, layer, part))
@@ -114,7 +110,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
             doubts.extend(case.doubt(status, clues));
             unsure.extend((status == Status::Suspected && case.low == Some(0.0)).then_some(candidate.cause));
             match status {
-                Status::Guilty => taken.by(candidate, case.left),
+                Status::Guilty => taken.0.push((candidate, case.left)),
                 // What is suspected of parts that another is guilty of comes after it.
                 Status::Suspected => case.share = case.share.min(taken.least_share()),
                 Status::Cleared | Status::NotJudged => {}
@@ -184,7 +180,7 @@ fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
 }
 
 pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<String>) -> Finding {
-    Finding { cause: cause.name.into(), layer: cause.layer, status, share, evidence, relation: None }
+    Finding::new(cause.name, cause.layer, status, share, evidence)
 }
 
 /// Why nobody is guilty by the middle of a count.
@@ -316,17 +312,8 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
 
 /// A layer that grew and that nothing was recorded to tell apart: its causes are suspected together, as one.
 fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
-    for layer in [
-        Layer::Scheduler,
-        Layer::Application,
-        Layer::Kernel,
-        Layer::Memory,
-        Layer::Storage,
-        Layer::Network,
-        Layer::Client,
-        Layer::Cpu,
-        Layer::Host,
-    ] {
+    use Layer::{Application, Client, Cpu, Host, Kernel, Memory, Network, Scheduler, Storage};
+    for layer in [Scheduler, Application, Kernel, Memory, Storage, Network, Client, Cpu, Host] {
         let moved = clues.parts(|l, _| l == layer);
         let share = (moved.more() / change).clamp(0.0, 1.0);
         let named = findings.iter().any(|f| f.status.accuses() && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
@@ -334,11 +321,11 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
             continue;
         }
         let text = format!("the {layer} layer's part of a transaction: {}", clues.arrow(moved, "seconds"));
-        if layer == Layer::Scheduler && suspect_others(findings, clues, share, &text) {
+        if layer == Scheduler && suspect_others(findings, clues, share, &text) {
             continue;
         }
         let evidence = vec![text, "nothing that was recorded tells which of its causes it is".into()];
-        findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence, relation: None });
+        findings.push(Finding::new(format!("{layer}.unknown"), layer, Status::Suspected, share, evidence));
     }
 }
 

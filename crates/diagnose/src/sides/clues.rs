@@ -5,9 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use fingerpost_record::{
-    Budget, Experiment, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, reading::Way, unit::significant,
-};
+use fingerpost_record::{Budget, Experiment, Finding, Host, Layer, Observation, Paths, Readings, Unit, reading::Way, unit::significant};
 
 use super::growth::Growth;
 use super::older::{resolved, wall};
@@ -37,10 +35,9 @@ pub struct Changed {
     pub is_build: bool,
 }
 
-/// Both sides' knowledge of one workload step.
+/// Both sides' knowledge of one workload step, that of the faster side first.
 pub struct Clues<'a> {
-    base: (Evidence<'a>, &'a Budget),
-    new: (Evidence<'a>, &'a Budget),
+    sides: [(Evidence<'a>, &'a Budget); 2],
     /// What their observers read.
     readings: [Readings; 2],
     /// Their parts, queues resolved: seconds per transaction.
@@ -67,9 +64,13 @@ pub struct Clues<'a> {
 impl<'a> Clues<'a> {
     /// The clues about a step that both sides have a budget of.
     pub fn new(base: Evidence<'a>, new: Evidence<'a>, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
-        let sides = [(base, base_budget), (new, new_budget)];
-        let readings = sides.map(|(side, budget)| Readings::of(of_step(side, budget)));
+        let mut sides = [(base, base_budget), (new, new_budget)];
+        let mut readings = sides.map(|(side, budget)| Readings::of(of_step(side, budget)));
         let new_is_slow = longer(&readings, [base_budget, new_budget]);
+        if !new_is_slow {
+            sides.reverse();
+            readings.reverse();
+        }
         let of = |i: usize| (sides[i], &readings[i]);
         let both = paths_of(sides[0]).zip(paths_of(sides[1])).map(|(b, n)| [b, n]);
         let paths = both.filter(|[b, n]| Way::of(&b.source) == Way::of(&n.source));
@@ -82,8 +83,7 @@ impl<'a> Clues<'a> {
         let of_calls = paths.and_then(|p| transactions_of_calls(&readings, p));
         let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
         let mut clues = Clues {
-            base: sides[0],
-            new: sides[1],
+            sides,
             parts,
             widths,
             ways_differ: both.is_some() && paths.is_none(),
@@ -103,7 +103,7 @@ impl<'a> Clues<'a> {
     /// What the slower side's own code has more than the other's and ticks count as the kernel's is time of the kernel's outside of calls.
     fn move_entering(&mut self) {
         let Some([fast, slow]) = self.entering() else { return };
-        let parts = &mut self.parts[usize::from(self.new_is_slow)];
+        let parts = &mut self.parts[1];
         let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| slow.traced_user > 0.0) else { return };
         // Requests behind others wait for the same code: the share of it holds for all of that part.
         let moved = user.2 * (slow.more_than(&fast) / slow.traced_user).min(1.0);
@@ -115,29 +115,28 @@ impl<'a> Clues<'a> {
 
     /// The share of requests' time that could not be followed, of the side that has more of it; nothing where not both were followed.
     pub fn not_followed(&self) -> Option<f64> {
-        self.not_followed.map(|[base, new]| base.max(new))
+        self.not_followed.map(|[fast, slow]| fast.max(slow))
     }
 
     /// What the slower side alone says of a cause, and what the faster one does.
     pub fn own(&self, cause: &str) -> [Option<&Finding>; 2] {
-        let of = |i: usize| self.own[i].iter().find(|f| f.cause == cause);
-        let slow = usize::from(self.new_is_slow);
-        [of(slow), of(1 - slow)]
+        [1, 0].map(|i| self.own[i].iter().find(|f| f.cause == cause))
     }
 
     /// Experiments of this step, of the slower side and of the faster one.
     pub fn experiments(&self) -> [Vec<&'a Experiment>; 2] {
-        let of = |(side, budget): (Evidence<'a>, &Budget)| -> Vec<&'a Experiment> {
-            side.steps.experiments.iter().filter(|e| e.workload == budget.workload && e.params == budget.params).collect()
-        };
-        let (base, new) = (of(self.base), of(self.new));
-        if self.new_is_slow { [new, base] } else { [base, new] }
+        [1, 0].map(|i| experiments_of(self.sides[i]).collect())
     }
 
     /// A quantity on both sides, base first: that is the direction of every arrow.
     pub fn arrow(&self, pair: Pair, name: &str) -> String {
-        let (base, new) = if self.new_is_slow { (pair.fast, pair.slow) } else { (pair.slow, pair.fast) };
+        let [base, new] = self.base_first(pair);
         format!("{} → {}", quantity(base, name), quantity(new, name))
+    }
+
+    /// A quantity on both sides, base and new.
+    pub fn base_first(&self, Pair { fast, slow }: Pair) -> [f64; 2] {
+        if self.new_is_slow { [fast, slow] } else { [slow, fast] }
     }
 
     /// Half the 95 % interval of the difference of the parts that a rule picks, in seconds of a transaction: the two sides' errors are
@@ -154,8 +153,7 @@ impl<'a> Clues<'a> {
 
     /// A request's time on a CPU by trace and by ticks, fast and slow.
     pub fn entering(&self) -> Option<[Entering; 2]> {
-        let [base, new] = self.entering?;
-        Some(if self.new_is_slow { [base, new] } else { [new, base] })
+        self.entering
     }
 
     /// Why the requests of the two sides are not compared, where they were not followed on both in the same way.
@@ -176,34 +174,33 @@ impl<'a> Clues<'a> {
     /// Seconds of a request in these places, where both sides' requests were followed.
     pub fn places(&self, of: &[Place]) -> Option<Pair> {
         let seconds = |places: &Places| of.iter().filter_map(|place| places.get(place)).map(|sum| sum.share.seconds).sum::<f64>();
-        let [base, new] = self.places.as_ref()?.each_ref().map(seconds);
-        Some(if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } })
+        Some(Pair::of(self.places.as_ref()?.each_ref().map(seconds)))
     }
 
     /// Seconds of a transaction by which these places grew at most, with the whole interval, where both sides' requests were followed.
     pub fn grew_at_most(&self, of: &[Place]) -> Option<f64> {
         let places = self.places.as_ref()?;
-        let [base, new] = [0, 1].map(|i| {
+        let [fast, slow] = [0, 1].map(|i| {
             let (shares, turns) = (of.iter().filter_map(|place| places[i].get(place)).map(|sum| sum.share), turns(&self.readings[i]));
             shares.fold((0.0, 0.0), |(seconds, width), s| (seconds + s.seconds * turns, width + half_width(&s) * turns))
         });
-        Some(self.pair(base.0, new.0).more() + base.1.hypot(new.1))
+        Some(slow.0 - fast.0 + fast.1.hypot(slow.1))
     }
 
     /// Who had most of a place on the slower side; nothing where that is not known.
     pub fn whom(&self, place: Place) -> Option<&str> {
-        let places = &self.places.as_ref()?[usize::from(self.new_is_slow)];
+        let [_, places] = self.places.as_ref()?;
         places.get(&place)?.whom.first().map(|(name, _)| name.as_str())
     }
 
     /// The side with the longer transactions.
     pub fn slow(&self) -> Evidence<'a> {
-        if self.new_is_slow { self.new.0 } else { self.base.0 }
+        self.sides[1].0
     }
 
     /// The side with the shorter transactions.
     pub fn fast(&self) -> Evidence<'a> {
-        if self.new_is_slow { self.base.0 } else { self.new.0 }
+        self.sides[0].0
     }
 
     /// The hosts, fast and slow.
@@ -213,33 +210,26 @@ impl<'a> Clues<'a> {
 
     /// A total as it is (a share, a level, a count of CPUs).
     pub fn total(&self, name: &str) -> Option<Pair> {
-        let [base, new] = self.both(name)?;
-        Some(self.pair(base, new))
+        let [fast, slow] = &self.readings;
+        // Nothing where one had it in another way: what root traced is not what a user without its rights sampled.
+        (fast.way(name)? == slow.way(name)?).then_some(Pair { fast: fast.known(name)?, slow: slow.known(name)? })
     }
 
     /// A total divided by the transactions.
     pub fn per_transaction(&self, name: &str) -> Option<Pair> {
-        let [base, new] = self.each(name)?;
-        Some(self.pair(base, new))
-    }
-
-    /// A total divided by the transactions, base and new.
-    pub fn each(&self, name: &str) -> Option<[f64; 2]> {
-        let [base, new] = self.both(name)?;
-        let [of_base, of_new] = if name.starts_with(CALLS) { self.of_calls } else { self.transactions() };
-        Some([base / of_base, new / of_new])
+        let total = self.total(name)?;
+        let [of_fast, of_slow] = if name.starts_with(CALLS) { self.of_calls } else { self.transactions() };
+        Some(Pair { fast: total.fast / of_fast, slow: total.slow / of_slow })
     }
 
     /// Why a reading cannot be compared; nothing where it can.
     pub fn why_missing(&self, name: &str) -> Option<String> {
-        if self.both(name).is_some() {
+        if self.total(name).is_some() {
             return None;
         }
-        let of = |i: usize, side: Evidence| match self.readings[i].read(name) {
-            Reading::Known(_) => None,
-            Reading::Missing(why) => Some(format!("on {}, {why}", side.name)),
-        };
-        let told: Vec<String> = [of(0, self.base.0), of(1, self.new.0)].into_iter().flatten().collect();
+        let on = |i: usize| Some(format!("on {}, {}", self.sides[i].0.name, self.readings[i].why_missing(name)?));
+        let base_first = if self.new_is_slow { [0, 1] } else { [1, 0] };
+        let told: Vec<String> = base_first.into_iter().filter_map(on).collect();
         Some(if told.is_empty() { "the two sides had it in different ways".to_owned() } else { told.join("; ") })
     }
 
@@ -247,7 +237,7 @@ impl<'a> Clues<'a> {
     pub fn with_changes(mut self, changed: Vec<Changed>) -> Self {
         let word = |on: f64| if on > 0.0 { "on" } else { "off" };
         let told = changed.iter().any(|c| c.what == "query_cache");
-        let cache = self.both("step.query_cache").filter(|[b, n]| b != n && !told);
+        let cache = self.total("step.query_cache").map(|pair| self.base_first(pair)).filter(|[b, n]| b != n && !told);
         self.changed = changed;
         self.changed.extend(cache.map(|[b, n]| Changed {
             what: "query_cache".into(),
@@ -280,14 +270,14 @@ impl<'a> Clues<'a> {
         self.growth_by([count(0)?, count(1)?], self.calls_per_transaction()?, true)
     }
 
-    /// The growth of a quantity that so many events make, base first.
+    /// The growth of a quantity that so many events make on the faster side and on the slower one.
     fn growth_by(&self, counts: [f64; 2], pair: Pair, calls: bool) -> Option<Growth> {
         let of = if calls { self.of_calls } else { self.transactions() };
         // Calls are counted in windows and scaled up: what was seen is less.
         let seen = [0, 1].map(|i| if calls { share_in_windows(&self.readings[i]) } else { 1.0 } * self.passes()[i]);
         let events = [0, 1].map(|i| counts[i].min(of[i]) * seen[i]);
         let each = [0, 1].map(|i| (of[i] * seen[i]).max(f64::MIN_POSITIVE));
-        let amounts = if self.new_is_slow { [pair.fast, pair.slow] } else { [pair.slow, pair.fast] };
+        let amounts = [pair.fast, pair.slow];
         // What one event makes is the same on a side that has none as on the other.
         let one = [0, 1].map(|i| {
             let other = 1 - i;
@@ -295,19 +285,17 @@ impl<'a> Clues<'a> {
             worth / each[i]
         });
         let whole = seen.iter().zip(self.passes()).all(|(seen, passes)| *seen >= passes);
-        let side = |of: [f64; 2]| self.pair(of[0], of[1]);
-        Some(Growth { pair, events: side(events), one: side(one), whole })
+        Some(Growth { pair, events: Pair::of(events), one: Pair::of(one), whole })
     }
 
-    /// Passes that the totals are means of, base first.
+    /// Passes that the totals are means of.
     fn passes(&self) -> [f64; 2] {
-        [self.base, self.new].map(|(side, budget)| f64::from(side.steps.passes(&budget.workload, &budget.params)))
+        self.sides.map(|(side, budget)| f64::from(side.steps.passes(&budget.workload, &budget.params)))
     }
 
     /// CPU time as CPUs' worth over the time that elapsed, with the ticks that it is counted in.
     pub fn in_cpus(&self, used: Pair, elapsed: Pair) -> Growth {
-        let [base, new] = self.passes();
-        let (passes, elapsed) = (self.pair(base, new), Pair { fast: elapsed.fast.max(1e-9), slow: elapsed.slow.max(1e-9) });
+        let (passes, elapsed) = (Pair::of(self.passes()), Pair { fast: elapsed.fast.max(1e-9), slow: elapsed.slow.max(1e-9) });
         let of = |seconds: f64, passes: f64| seconds * TICKS * passes;
         Growth {
             pair: Pair { fast: used.fast / elapsed.fast, slow: used.slow / elapsed.slow },
@@ -320,36 +308,23 @@ impl<'a> Clues<'a> {
     /// System calls of the server per transaction, all kinds together.
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         // Any call will do: where it was counted, all were.
-        self.both("server.call.read.count")?;
-        let [base, new] = [0, 1].map(|i| all_calls(&self.readings[i], ".count").unwrap_or(0.0) / self.of_calls[i]);
-        Some(self.pair(base, new))
+        self.total("server.call.read.count")?;
+        Some(Pair::of([0, 1].map(|i| all_calls(&self.readings[i], ".count").unwrap_or(0.0) / self.of_calls[i])))
     }
 
     fn transactions(&self) -> [f64; 2] {
-        [transactions(&self.readings[0], self.base.1), transactions(&self.readings[1], self.new.1)]
-    }
-
-    /// A reading of both sides, base first; nothing where one does not have it, or had it in another way: what root traced is not what a user
-    /// without its rights sampled.
-    fn both(&self, name: &str) -> Option<[f64; 2]> {
-        let [base, new] = &self.readings;
-        (base.way(name)? == new.way(name)?).then_some([base.known(name)?, new.known(name)?])
+        [0, 1].map(|i| transactions(&self.readings[i], self.sides[i].1))
     }
 
     /// What stands between prefix and suffix in the name of the slower side's largest such total.
     pub fn largest<'s>(&'s self, prefix: &'s str, suffix: &'s str) -> Option<&'s str> {
-        let named = self.readings[usize::from(self.new_is_slow)].between(prefix, suffix);
+        let named = self.readings[1].between(prefix, suffix);
         named.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
-    }
-
-    fn pair(&self, base: f64, new: f64) -> Pair {
-        if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
     }
 
     /// Sum over the parts of both budgets that a rule picks: seconds per transaction, fast and slow.
     pub fn parts(&self, pick: impl Fn(Layer, &str) -> bool) -> Pair {
-        let [base, new] = [0, 1].map(|i| self.parts[i].iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum::<f64>());
-        if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
+        Pair::of(self.parts.each_ref().map(|parts| parts.iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum()))
     }
 
     /// Seconds in each system call that both budgets tell of, by its name.
@@ -369,20 +344,20 @@ impl<'a> Clues<'a> {
     /// loop's turn takes clients × time / transactions. It is what clients do between requests, and connections that were not let in.
     pub fn outside(&self) -> Option<Pair> {
         self.places.as_ref()?;
-        let of = |i: usize, budget| Some((turnaround(&self.readings[i])? - wall(budget)).max(0.0));
-        Some(self.pair(of(0, self.base.1)?, of(1, self.new.1)?))
+        let (turn, wall) = (self.turnaround()?, self.wall());
+        Some(Pair { fast: (turn.fast - wall.fast).max(0.0), slow: (turn.slow - wall.slow).max(0.0) })
     }
 
     /// Seconds from one transaction of a client to its next, where both sides' load generators tell: what lies outside of followed
     /// requests is in it.
     pub fn turnaround(&self) -> Option<Pair> {
-        Some(self.pair(turnaround(&self.readings[0])?, turnaround(&self.readings[1])?))
+        let [fast, slow] = self.readings.each_ref().map(turnaround);
+        Some(Pair { fast: fast?, slow: slow? })
     }
 
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
-        let (base, new) = (wall(self.base.1), wall(self.new.1));
-        if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
+        Pair::of(self.sides.map(|(_, budget)| wall(budget)))
     }
 }
 
@@ -456,14 +431,11 @@ fn half_width(of: &Share) -> f64 {
 
 /// Half the interval of each leaf, in seconds of a transaction, under the name of its part.
 fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, &str, f64)> {
-    paths
-        .leaves
-        .iter()
-        .map(|leaf| {
-            let (layer, component) = Place::fine(leaf);
-            (layer, component, half_width(&leaf.all) * turns)
-        })
-        .collect()
+    let width = |leaf| {
+        let (layer, component) = Place::fine(leaf);
+        (layer, component, half_width(&leaf.all) * turns)
+    };
+    paths.leaves.iter().map(width).collect()
 }
 
 fn entering_of((side, budget): (Evidence, &Budget), readings: &Readings, paths: &Paths) -> Option<Entering> {
@@ -472,12 +444,11 @@ fn entering_of((side, budget): (Evidence, &Budget), readings: &Readings, paths: 
 }
 
 /// What one side alone says: judged anew from what is on record, or, of a record that does not allow it, what was found then.
-fn own_findings(of: (Evidence, &Budget), readings: &Readings) -> Vec<Finding> {
+fn own_findings<'a>(of: (Evidence<'a>, &'a Budget), readings: &Readings) -> Vec<Finding> {
     let (side, budget) = of;
     if let (Some(step), Some(paths)) = (StepFigures::from_totals(readings), paths_of(of)) {
         let found = suspects(&Facts::of(&step, readings, Some(paths)), readings);
-        let of_step = side.steps.experiments.iter().filter(|e| e.workload == of.1.workload && e.params == of.1.params);
-        return verdict(&found, &of_step.cloned().collect::<Vec<_>>());
+        return verdict(&found, &experiments_of(of).cloned().collect::<Vec<_>>());
     }
     // Findings say in their first figure which step they are of; in records of one step some do not.
     let of_step = format!("{} {}: ", budget.workload, budget.params);
@@ -485,6 +456,11 @@ fn own_findings(of: (Evidence, &Budget), readings: &Readings) -> Vec<Finding> {
     let mut found: Vec<Finding> = side.steps.findings.iter().filter(is_of_step).cloned().collect();
     chain::order(&mut found);
     found
+}
+
+/// The experiments of a budget's step.
+fn experiments_of<'a>((side, budget): (Evidence<'a>, &'a Budget)) -> impl Iterator<Item = &'a Experiment> {
+    side.steps.experiments.iter().filter(|e| e.workload == budget.workload && e.params == budget.params)
 }
 
 /// The observations of a budget's step.

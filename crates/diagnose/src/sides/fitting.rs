@@ -4,7 +4,7 @@ use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{GOOD_PART, LONGER_WAIT, TWICE};
 
 use super::clues::Clues;
-use super::growth::{self, Growth, grown};
+use super::growth::{Growth, grown};
 use super::pair::Pair;
 use super::sign::Sign::{self, Fits, NotGrown, Unknown};
 use crate::places::Place;
@@ -39,11 +39,6 @@ pub(super) fn ends(clues: &Clues, pick: fn(Layer, &str) -> bool) -> Option<[f64;
         let (pair, width) = (clues.parts(pick), clues.width(pick));
         [pair.slow - width, pair.slow + width].map(|slow| slow.max(0.0) / pair.fast.max(1e-12))
     })
-}
-
-/// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as little as a middle value says.
-pub(super) fn against(text: String, surely: Option<bool>) -> Sign {
-    growth::against(text, surely == Some(true))
 }
 
 /// What is told of a cause because of another, which is there by middle values: it neither accuses nor clears.

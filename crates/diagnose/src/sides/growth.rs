@@ -91,9 +91,9 @@ pub(super) fn fits(text: String, surely: bool) -> Sign {
     if surely { Fits(text) } else { Perhaps(text) }
 }
 
-/// What speaks against a cause: surely where it holds with whole intervals, else as little as a middle value says.
-pub(super) fn against(text: String, surely: bool) -> Sign {
-    if surely { Against(text) } else { NotGrown(text, None) }
+/// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as little as a middle value says.
+pub(super) fn against(text: String, surely: impl Into<Option<bool>>) -> Sign {
+    if surely.into() == Some(true) { Against(text) } else { NotGrown(text, None) }
 }
 
 #[cfg(test)]

@@ -21,6 +21,11 @@ impl Pair {
         }
     }
 
+    /// From the faster side's and the slower one's.
+    pub fn of([fast, slow]: [f64; 2]) -> Pair {
+        Pair { fast, slow }
+    }
+
     /// Both together.
     pub fn sum(a: Pair, b: Pair) -> Pair {
         Pair { fast: a.fast + b.fast, slow: a.slow + b.slow }

@@ -6,7 +6,7 @@ use fingerpost_record::cause::thresholds::{
 };
 
 use super::clues::{Clues, quantity};
-use super::fitting::{against, ends, followed, grows, set_now, told_of_another};
+use super::fitting::{ends, followed, grows, set_now, told_of_another};
 use super::given::others_used;
 use super::growth;
 use super::pair::Pair;
@@ -82,7 +82,7 @@ pub(super) fn mitigation(clues: &Clues) -> Sign {
     if on_user.ratio() > SLOWER_CODE.value {
         return Fits(text);
     }
-    against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value))
+    growth::against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value))
 }
 
 pub(super) fn speed(clues: &Clues) -> Sign {
@@ -93,13 +93,13 @@ pub(super) fn speed(clues: &Clues) -> Sign {
         return growth::against(format!("{text}; {more}"), surely);
     }
     if !together(clues) {
-        return against(text, surely_apart(clues));
+        return growth::against(text, surely_apart(clues));
     }
     if let Some(others) = crowded::slow_the_same_work(clues) {
         return told_of_another(others);
     }
     if let Some(spared) = client_spared(clues, proportion.0.min(proportion.1)) {
-        return against(format!("{text}; {spared}"), surely_spared(clues));
+        return growth::against(format!("{text}; {spared}"), surely_spared(clues));
     }
     // Of one processor model only its clock could differ; another build or setting is named first.
     match build(clues).into_iter().chain(setting(clues)).next() {
@@ -221,7 +221,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
         _ if !slower && filtered && on_user.ratio() > SLOWER_CODE.value && filters_are_untold(clues) => Unknown,
-        _ if !slower => against(text, surely_no_dearer(clues)),
+        _ if !slower => growth::against(text, surely_no_dearer(clues)),
         _ if filtered => Fits(text),
         // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
@@ -288,7 +288,7 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
         true if filters_are_untold(clues) => Unknown,
         true => Fits(text),
         // That the kernel grew as well, or the load generator, has no interval of its own: only code that takes no longer clears.
-        false => against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value)),
+        false => growth::against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Resources that somebody watched under load and that were far from their limit: cleared, with the figure that clears them.
 
 use fingerpost_record::cause::thresholds::{CPUS_BUSY, LINK_FREE, WRITES_FREE};
-use fingerpost_record::{Finding, Layer, Observation, Status};
+use fingerpost_record::{Finding, Layer, Observation};
 
 use crate::steps::Evidence;
 
@@ -18,7 +18,7 @@ fn link(o: &Observation) -> Option<Finding> {
     let peak = own.or(bound)?;
     let at_most = if own.is_some() { "at most" } else { "less than" };
     let text = format!("under {} the network carried {at_most} {peak:.0} of {rate:.0} Mbit/s", o.workload);
-    (peak / rate < LINK_FREE.value).then(|| cleared("network.shaping", Layer::Network, text))
+    (peak / rate < LINK_FREE.value).then(|| Finding::cleared("network.shaping", Layer::Network, text))
 }
 
 /// CPUs that were busy for most of the time had enough to do: neither the load generator nor a wait held the server back.
@@ -26,15 +26,11 @@ fn busy(o: &Observation) -> Option<Finding> {
     let get = |name: &str| o.totals.get(name).copied();
     let (low, high, all) = (get("cpu.used.low")?, get("cpu.used.high")?, get("cpu.count").filter(|n| *n > 0.0)?);
     let text = format!("under {} {low:.2} to {high:.2} of {all:.0} CPUs were busy: the load was enough for the server", o.workload);
-    (low / all >= CPUS_BUSY.value).then(|| cleared("client.saturated", Layer::Client, text))
+    (low / all >= CPUS_BUSY.value).then(|| Finding::cleared("client.saturated", Layer::Client, text))
 }
 
 fn writes(o: &Observation) -> Option<Finding> {
     let written = o.totals.get("disk.written.bytes_s").copied()?;
     let text = format!("under {} at most {:.0} kB/s were written: neither writing nor flushing holds it back", o.workload, written / 1e3);
-    (written < WRITES_FREE.value).then(|| cleared("storage.durability", Layer::Storage, text))
-}
-
-fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
-    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence], relation: None }
+    (written < WRITES_FREE.value).then(|| Finding::cleared("storage.durability", Layer::Storage, text))
 }

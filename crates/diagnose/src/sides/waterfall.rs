@@ -139,7 +139,8 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     let change = fall.new_seconds - fall.base_seconds;
     let (mut seconds, mut needed) = (0.0, Vec::new());
     for (call, probe) in SYSCALL_COUNT {
-        let Some([before, after]) = clues.each(&format!("server.call.{call}.count")) else { continue };
+        let Some(each) = clues.per_transaction(&format!("server.call.{call}.count")) else { continue };
+        let [before, after] = clues.base_first(each);
         let Some(cost) = costs.iter().find(|c| c.probe == *probe) else { continue };
         // Slower calls at the old count, and additional calls at the new cost.
         let added = ((cost.new - cost.base) * before + (after - before) * cost.new) * 1e-9;
