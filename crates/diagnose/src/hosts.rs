@@ -25,99 +25,56 @@ const CLOCK_TOLERANCE: f64 = 0.02;
 /// The fact of the speculation of a run's own processes.
 pub const TASK_MITIGATIONS: &str = "mitigations of its processes";
 
+/// Every fact of a host and how it tells it, in the order in which they are worth reading.
+const FACTS: [(&str, fn(&Host) -> Option<String>); 36] = [
+    ("kernel", |host| Some(host.kernel.clone())),
+    ("operating system", |host| Some(host.os.clone())),
+    ("kernel command line", |host| host.cmdline.clone()),
+    ("mitigations", |host| (!host.mitigations.is_empty()).then(|| list(&host.mitigations))),
+    (TASK_MITIGATIONS, |host| (!host.task_mitigations.is_empty()).then(|| list(&host.task_mitigations))),
+    ("processor", |host| Some(host.cpu.model.clone())),
+    ("clock", |host| host.cpu.mhz.map(|mhz| format!("{mhz:.0} MHz"))),
+    ("CPUs allowed", |host| (host.cpu.count > 0).then(|| host.cpu.count.to_string())),
+    ("CPUs online", |host| (host.cpu.online > 0).then(|| host.cpu.online.to_string())),
+    ("SMT", |host| host.cpu.smt.clone()),
+    ("turbo", |host| host.cpu.turbo.clone()),
+    ("microcode", |host| host.cpu.microcode.clone()),
+    ("caches", |host| (!host.cpu.caches.is_empty()).then(|| list(&host.cpu.caches))),
+    ("governor", |host| host.governor.clone()),
+    ("CPU quota", |host| Some(host.cgroup.cpu_quota.map_or(NONE.into(), |q| format!("{q} CPUs")))),
+    ("CPU weight", |host| host.cgroup.cpu_weight.map(|w| w.to_string())),
+    ("cpuset", |host| host.cgroup.cpuset.clone()),
+    ("seccomp", |host| host.seccomp.map(seccomp)),
+    ("seccomp filters", |host| host.seccomp_filters.map(|n| n.to_string())),
+    ("transparent huge pages", |host| host.thp.clone()),
+    ("idle memory", |host| host.idle_memory.clone()),
+    ("clock source", |host| host.clocksource.clone()),
+    ("preemption", |host| host.preemption.clone()),
+    ("timer interrupts", |host| host.hz.map(|hz| format!("{hz} Hz"))),
+    ("memory", |host| (host.memory_bytes > 0).then(|| mebibytes(host.memory_bytes))),
+    ("memory limit", |host| Some(host.cgroup.memory_limit.map_or(NONE.into(), mebibytes))),
+    ("swap", |host| Some(swap(host))),
+    ("page size", |host| (host.page_bytes > 0).then(|| host.page_bytes.to_string())),
+    ("file system", |host| (!host.filesystem.kind.is_empty()).then(|| format!("{} on {}", host.filesystem.kind, host.filesystem.device))),
+    ("mount options", |host| Some(host.filesystem.options.clone())),
+    ("virtualisation", |host| host.virtualization.clone()),
+    ("container", |host| host.container.clone()),
+    ("C library", |host| host.libc.clone()),
+    ("compilers", |host| (!host.compilers.is_empty()).then(|| host.compilers.join(", "))),
+    ("architecture", |host| Some(host.arch.clone())),
+    ("process limit", |host| host.cgroup.pids_limit.map(|n| n.to_string())),
+];
+
 /// A host as named facts, in the order in which they are worth reading. What the host does not tell is absent.
 pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
-    let mut out = Vec::new();
-    let mut put = |what: &'static str, value: Option<String>| {
-        if let Some(value) = value.filter(|v| !v.is_empty()) {
-            out.push((what, value));
-        }
-    };
-    let word = |v: &Option<String>| v.clone();
-    put("kernel", Some(host.kernel.clone()));
-    put("operating system", Some(host.os.clone()));
-    put("kernel command line", word(&host.cmdline));
-    put("mitigations", (!host.mitigations.is_empty()).then(|| list(&host.mitigations)));
-    put(TASK_MITIGATIONS, (!host.task_mitigations.is_empty()).then(|| list(&host.task_mitigations)));
-    put("processor", Some(host.cpu.model.clone()));
-    put("clock", host.cpu.mhz.map(|mhz| format!("{mhz:.0} MHz")));
-    put("CPUs allowed", (host.cpu.count > 0).then(|| host.cpu.count.to_string()));
-    put("CPUs online", (host.cpu.online > 0).then(|| host.cpu.online.to_string()));
-    put("SMT", word(&host.cpu.smt));
-    put("turbo", word(&host.cpu.turbo));
-    put("microcode", word(&host.cpu.microcode));
-    put("caches", (!host.cpu.caches.is_empty()).then(|| list(&host.cpu.caches)));
-    put("governor", word(&host.governor));
-    put("CPU quota", Some(host.cgroup.cpu_quota.map_or(NONE.into(), |q| format!("{q} CPUs"))));
-    put("CPU weight", host.cgroup.cpu_weight.map(|w| w.to_string()));
-    put("cpuset", word(&host.cgroup.cpuset));
-    put("seccomp", host.seccomp.map(seccomp));
-    put("seccomp filters", host.seccomp_filters.map(|n| n.to_string()));
-    put("transparent huge pages", word(&host.thp));
-    put("idle memory", word(&host.idle_memory));
-    put("clock source", word(&host.clocksource));
-    put("preemption", word(&host.preemption));
-    put("timer interrupts", host.hz.map(|hz| format!("{hz} Hz")));
-    put("memory", (host.memory_bytes > 0).then(|| mebibytes(host.memory_bytes)));
-    put("memory limit", Some(host.cgroup.memory_limit.map_or(NONE.into(), mebibytes)));
-    put("swap", Some(swap(host)));
-    put("page size", (host.page_bytes > 0).then(|| host.page_bytes.to_string()));
-    put("file system", (!host.filesystem.kind.is_empty()).then(|| format!("{} on {}", host.filesystem.kind, host.filesystem.device)));
-    put("mount options", Some(host.filesystem.options.clone()));
-    put("virtualisation", word(&host.virtualization));
-    put("container", word(&host.container));
-    put("C library", word(&host.libc));
-    put("compilers", (!host.compilers.is_empty()).then(|| host.compilers.join(", ")));
-    put("architecture", Some(host.arch.clone()));
-    put("process limit", host.cgroup.pids_limit.map(|n| n.to_string()));
-    out
+    FACTS.iter().filter_map(|(what, tells)| Some((*what, tells(host).filter(|told| !told.is_empty())?))).collect()
 }
-
-/// The order of [`facts`], for sorting.
-const ORDER: [&str; 36] = [
-    "kernel",
-    "operating system",
-    "kernel command line",
-    "mitigations",
-    TASK_MITIGATIONS,
-    "processor",
-    "clock",
-    "CPUs allowed",
-    "CPUs online",
-    "SMT",
-    "turbo",
-    "microcode",
-    "caches",
-    "governor",
-    "CPU quota",
-    "CPU weight",
-    "cpuset",
-    "seccomp",
-    "seccomp filters",
-    "transparent huge pages",
-    "idle memory",
-    "clock source",
-    "preemption",
-    "timer interrupts",
-    "memory",
-    "memory limit",
-    "swap",
-    "page size",
-    "file system",
-    "mount options",
-    "virtualisation",
-    "container",
-    "C library",
-    "compilers",
-    "architecture",
-    "process limit",
-];
 
 /// The facts that both sides tell and that are not the same, in the order in which they are worth reading.
 pub fn differences(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'static str, Vec<String>>) -> Vec<HostDifference> {
-    ORDER
+    FACTS
         .iter()
-        .filter_map(|what| {
+        .filter_map(|(what, _)| {
             let (b, n) = (base.get(what)?, new.get(what)?);
             let alike = as_set(b) == as_set(n) || (*what == "clock" && clocks_alike(b, n));
             (!alike).then(|| difference(what, b, n))
@@ -161,10 +118,8 @@ fn as_set(values: &[String]) -> std::collections::BTreeSet<&String> {
 }
 
 fn clocks_alike(base: &[String], new: &[String]) -> bool {
-    let mhz = |values: &[String]| values.iter().filter_map(|v| v.strip_suffix(" MHz")?.parse::<f64>().ok()).collect::<Vec<_>>();
-    let (b, n) = (mhz(base), mhz(new));
-    let (Some(b), Some(n)) = (b.first(), n.first()) else { return false };
-    (b / n - 1.0).abs() < CLOCK_TOLERANCE
+    let mhz = |values: &[String]| values.iter().find_map(|v| v.strip_suffix(" MHz")?.parse::<f64>().ok());
+    mhz(base).zip(mhz(new)).is_some_and(|(b, n)| (b / n - 1.0).abs() < CLOCK_TOLERANCE)
 }
 
 fn shown(values: &[String]) -> String {
@@ -274,6 +229,6 @@ mod tests {
         host.filesystem.kind = "ext4".into();
         host.filesystem.options = "rw".into();
         let names: Vec<&str> = facts(&host).iter().map(|f| f.0).collect();
-        assert_eq!(names, ORDER);
+        assert_eq!(names, FACTS.map(|(what, _)| what));
     }
 }
