@@ -80,31 +80,23 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
         evidence.push(NOT_FOLLOWED.to_owned());
         return points.then_some(Verdict { status: Status::Suspected, share: 0.0, evidence, told_of: None });
     };
-    let status = match share {
-        s if s.low >= GUILTY && proof => Status::Guilty,
-        s if s.share >= SUSPECTED && proof => Status::Suspected,
-        _ => Status::Cleared,
-    };
-    // What is cleared by its share must be small with its whole interval, and not in what nobody could see.
-    let untold = status == Status::Cleared && proof && share.high >= GUILTY;
     let not_followed = not_followed(f);
-    if untold {
-        evidence.push(undecided(share));
-        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
-    }
-    if status == Status::Cleared && proof && not_followed > TOO_LITTLE_FOLLOWED {
-        evidence.push(may_be_unseen(not_followed));
-        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
-    }
-    if status == Status::Guilty && not_followed > TOO_LITTLE_FOLLOWED {
-        evidence.push(format!(
-            "{} of the requests' time could not be followed: above {} no cause is guilty",
-            percent(not_followed),
-            percent(TOO_LITTLE_FOLLOWED)
-        ));
-        return Some(Verdict { status: Status::Suspected, share: share.share, evidence, told_of: None });
-    }
-    Some(Verdict { status, share: share.share, evidence, told_of: None })
+    let unseen = not_followed > TOO_LITTLE_FOLLOWED;
+    let (status, why) = match share {
+        s if s.low >= GUILTY && proof && unseen => {
+            let (unseen, most) = (percent(not_followed), percent(TOO_LITTLE_FOLLOWED));
+            (Status::Suspected, Some(format!("{unseen} of the requests' time could not be followed: above {most} no cause is guilty")))
+        }
+        s if s.low >= GUILTY && proof => (Status::Guilty, None),
+        s if s.share >= SUSPECTED && proof => (Status::Suspected, None),
+        // What is cleared by its share must be small with its whole interval, and not in what nobody could see.
+        s if s.high >= GUILTY && proof => (Status::NotJudged, Some(undecided(s))),
+        _ if unseen && proof => (Status::NotJudged, Some(may_be_unseen(not_followed))),
+        _ => (Status::Cleared, None),
+    };
+    evidence.extend(why);
+    let share = if status == Status::NotJudged { 0.0 } else { share.share };
+    Some(Verdict { status, share, evidence, told_of: None })
 }
 
 /// Whether a share is small with its whole interval, and with what could not be followed: whatever else is known, it clears.
