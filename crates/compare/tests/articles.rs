@@ -214,7 +214,7 @@ fn rows_that_move_together_are_told_together() {
         let c = between(base, new);
         assert!(c.rows.iter().all(|r| r.verdict == Verdict::Unresolved));
         let [together] = c.pooled.as_slice() else { panic!("{:?}", c.pooled) };
-        assert_eq!((together.rows, together.verdict.as_str()), (8, word), "the average is made of the eight");
+        assert_eq!((together.rows, together.verdict.to_string().as_str()), (8, word), "the average is made of the eight");
         let times = if word == "slower" { together.ratio.value } else { 1.0 / together.ratio.value };
         assert!((times - 1.076).abs() < 0.003, "{:?}", together.ratio);
         assert!(c.headline.contains(&format!("is {word} than")) && c.headline.contains("8 rows taken together"), "{}", c.headline);

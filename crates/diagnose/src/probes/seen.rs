@@ -21,21 +21,10 @@ pub enum Verdict {
     Unresolved,
 }
 
-impl Verdict {
-    /// The verdict's name as the output writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Same => "same",
-            Verdict::Unresolved => "unresolved",
-        }
-    }
-}
-
+/// As the output writes it.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        self.serialize(f)
     }
 }
 
