@@ -9,25 +9,14 @@ use super::flushes::{durability, flush_count};
 use super::sign::Sign::Fits;
 use crate::places::name;
 
-/// Calls that a commit makes on files besides its flushes: a journal is made, written, checked for, cut and removed.
-const OF_COMMITS: [&str; 16] = [
-    "openat",
-    "open",
-    "close",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "ftruncate",
-    "fallocate",
-    "newfstatat",
-    "stat",
-    "fstat",
-    "lseek",
-    "fcntl",
-    "pread64",
-    "pwrite64",
-    "pwritev",
+/// Calls that a commit makes on files besides its flushes: a journal is made and removed, checked for, cut and written.
+const OF_COMMITS: [&[&str]; 4] = [
+    &["openat", "open", "close", "unlink", "unlinkat", "rename"],
+    &["newfstatat", "stat", "fstat", "fcntl"],
+    &["ftruncate", "fallocate"],
+    &["lseek", "pread64", "pwrite64", "pwritev"],
 ];
+
 /// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take longer is in those on files.
 pub(super) fn journals(clues: &Clues) -> Option<String> {
     let Fits(text) = durability(clues) else { return None };
@@ -40,7 +29,7 @@ pub(super) fn journals(clues: &Clues) -> Option<String> {
 
 /// A part of a budget in which files are prepared for a commit.
 fn of_commits(_: Layer, part: &str) -> bool {
-    part.strip_prefix(name::KERNEL).is_some_and(|call| OF_COMMITS.contains(&call))
+    part.strip_prefix(name::KERNEL).is_some_and(|call| OF_COMMITS.iter().any(|calls| calls.contains(&call)))
 }
 
 /// Whether a part of a budget is longer because of calls that go with how the server commits.
