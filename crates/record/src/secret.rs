@@ -64,7 +64,7 @@ pub fn cut_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut state = State::default();
     // A word with blanks in it is a script or a header: a text of its own.
     let is_text = |word: &str| word.contains(char::is_whitespace);
-    words.into_iter().map(|word| if is_text(word) { state.text(word) } else { state.word(word).into_owned() }).collect()
+    words.into_iter().map(|word| if is_text(word) { state.text(word) } else { state.word(word) }).collect()
 }
 
 /// A text without the secrets in it.
@@ -196,21 +196,21 @@ impl State {
     }
 
     /// One word without blanks.
-    fn word<'a>(&mut self, word: &'a str) -> Cow<'a, str> {
+    fn word(&mut self, word: &str) -> String {
         match std::mem::take(&mut self.next) {
-            Next::Secret => return Cow::Borrowed(HIDDEN),
-            Next::Login => return Cow::Owned(after_colon(word)),
+            Next::Secret => return HIDDEN.to_owned(),
+            Next::Login => return after_colon(word),
             Next::Authorization => {
                 let is_scheme = ["bearer", "basic", "token", "digest"].contains(&word.to_ascii_lowercase().as_str());
                 self.next = if is_scheme { Next::Secret } else { Next::Ordinary };
-                return Cow::Borrowed(if is_scheme { word } else { HIDDEN });
+                return if is_scheme { word } else { HIDDEN }.to_owned();
             }
             Next::Ordinary => {}
         }
         self.notice_program(word);
         if word.to_ascii_lowercase().ends_with("authorization:") {
             self.next = Next::Authorization;
-            return Cow::Borrowed(word);
+            return word.to_owned();
         }
         if let Some(flag) = word.strip_prefix('-') {
             return self.flag(word, flag);
@@ -229,16 +229,16 @@ impl State {
         }
     }
 
-    fn flag<'a>(&mut self, word: &'a str, flag: &str) -> Cow<'a, str> {
+    fn flag(&mut self, word: &str, flag: &str) -> String {
         let long = flag.starts_with('-');
         let name = flag.trim_start_matches('-');
         match (self.program, name) {
             (Program::Curl, "u" | "user" | "U" | "proxy-user") => self.next = Next::Login,
             (Program::Redis, "a" | "pass") => self.next = Next::Secret,
-            (Program::PasswordInP, _) if !long && name.len() > 1 && name.starts_with('p') => return Cow::Borrowed("-p***"),
-            (Program::Curl, _) if !long && name.len() > 1 && name.starts_with('u') => return Cow::Owned(after_colon(word)),
+            (Program::PasswordInP, _) if !long && name.len() > 1 && name.starts_with('p') => return "-p***".to_owned(),
+            (Program::Curl, _) if !long && name.len() > 1 && name.starts_with('u') => return after_colon(word),
             _ if !name.contains('=') && is_secret_name(name) => self.next = Next::Secret,
-            (Program::Curl, _) if name.starts_with("user=") => return Cow::Owned(after_colon(word)),
+            (Program::Curl, _) if name.starts_with("user=") => return after_colon(word),
             _ => {}
         }
         cut_word(word)
@@ -277,22 +277,18 @@ fn after_colon(word: &str) -> String {
 }
 
 /// What can be told from a word alone.
-fn cut_word(word: &str) -> Cow<'_, str> {
-    if word.contains("://") {
-        return match cut_address(word) {
-            Cow::Owned(new) => Cow::Owned(cut_values(&new).into_owned()),
-            Cow::Borrowed(word) => cut_values(word),
-        };
+fn cut_word(word: &str) -> String {
+    if let Some(at) = word.find("://") {
+        return cut_values(&cut_address(word, at));
     }
     match TOKENS.iter().filter_map(|t| word.find(t).map(|at| at + t.len())).min() {
-        Some(end) if word.len() >= end + 12 => Cow::Owned(format!("{}{HIDDEN}", &word[..end])),
+        Some(end) if word.len() >= end + 12 => format!("{}{HIDDEN}", &word[..end]),
         _ => cut_values(word),
     }
 }
 
-/// `scheme://user:PASSWORD@host`, anywhere in a word.
-fn cut_address(word: &str) -> Cow<'_, str> {
-    let Some(at) = word.find("://") else { return Cow::Borrowed(word) };
+/// `scheme://user:PASSWORD@host`, anywhere in a word; `at` is where its `://` stands.
+fn cut_address(word: &str, at: usize) -> String {
     let scheme = word[..at].rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '.' | '-')).next().unwrap_or_default();
     let is_database = DATABASES.iter().any(|d| scheme.eq_ignore_ascii_case(d));
     let rest = &word[at + 3..];
@@ -307,14 +303,14 @@ fn cut_address(word: &str) -> Cow<'_, str> {
         None if may_be_password(authority) => rest.rfind('@'),
         None => None,
     };
-    let Some(end) = end else { return Cow::Borrowed(word) };
+    let Some(end) = end else { return word.to_owned() };
     let kept = match rest[..end].split_once(':') {
         Some((user, _)) => format!("{user}:{HIDDEN}"),
         None if is_database => rest[..end].to_owned(),
         // A token alone stands where the user would.
         None => HIDDEN.to_owned(),
     };
-    Cow::Owned(format!("{}{kept}{}", &word[..at + 3], &rest[end..]))
+    format!("{}{kept}{}", &word[..at + 3], &rest[end..])
 }
 
 /// `user:pa` of `user:pa/ss@host`, and not `host:80`.
@@ -324,12 +320,8 @@ fn may_be_password(authority: &str) -> bool {
 }
 
 /// `NAME=VALUE`, also several in an address, as in `--set=url=x?password=y` and `PGPASSWORD=z`.
-fn cut_values(word: &str) -> Cow<'_, str> {
-    if !word.contains('=') {
-        return Cow::Borrowed(word);
-    }
+fn cut_values(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
-    let mut changed = false;
     // Only an address has several values in one word; elsewhere these characters may be part of a password.
     let ends: &[char] = if word.contains("://") || word.starts_with(['/', '?']) { &['&', ';', '?', '#'] } else { &[] };
     for piece in word.split_inclusive(ends) {
@@ -339,21 +331,17 @@ fn cut_values(word: &str) -> Cow<'_, str> {
         while let Some((name, value)) = rest.split_once('=') {
             let last = name.rsplit([',', ' ', '{', '"', '\'']).next().unwrap_or(name);
             if is_secret_name(last) && !value.is_empty() {
-                out.push_str(name);
-                out.push('=');
-                out.push_str(HIDDEN);
-                changed |= value != HIDDEN;
+                out.extend([name, "=", HIDDEN]);
                 rest = "";
                 break;
             }
-            out.push_str(name);
-            out.push('=');
+            out.extend([name, "="]);
             rest = value;
         }
         out.push_str(rest);
         out.push_str(&piece[value_end..]);
     }
-    if changed { Cow::Owned(out) } else { Cow::Borrowed(word) }
+    out
 }
 
 #[cfg(test)]
