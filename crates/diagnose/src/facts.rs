@@ -166,10 +166,6 @@ fn scaling(sweep: &[(f64, f64)]) -> Option<Scaling> {
     Some(Scaling { best_clients: best.0, best: best.1, most_clients: most.0, kept: most.1 / best.1 })
 }
 
-fn largest<'a>(of: impl Iterator<Item = (&'a str, f64)>) -> String {
-    of.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map_or(String::new(), |(name, _)| name.to_owned())
-}
-
 /// Packets that were dropped, at interfaces and for full backlogs of sockets.
 pub(super) fn drops(t: &Readings) -> Option<f64> {
     sum(["net.drops", "tcp.backlog_drops"].map(|k| t.known(k)))
@@ -263,7 +259,7 @@ impl Facts {
         let usual = t.known("cgroup.cpu_weight.version").and_then(usual_weight);
         self.weight = t.known("cgroup.cpu_weight").zip(usual).map(|(weight, usual)| weight / usual);
         self.other_cpus = t.known("other.cpu.seconds").and_then(|s| rate(s, elapsed));
-        self.other_name = largest(t.between("other.cpu.", ".seconds"));
+        self.other_name = t.largest("other.cpu.", ".seconds").unwrap_or_default().to_owned();
     }
 
     fn take_storage(&mut self, t: &Readings, elapsed: f64) {
@@ -278,7 +274,7 @@ impl Facts {
         self.disk_busy = t.known("disk.busy.seconds").and_then(|s| rate(s, elapsed)).map(|busy| busy.min(1.0));
         self.disk_per_s = sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes")))).and_then(|b| rate(b, elapsed));
         self.other_disk_per_s = t.known("other.disk.bytes").and_then(|b| rate(b, elapsed));
-        self.other_disk_name = largest(t.between("other.disk.", ".bytes"));
+        self.other_disk_name = t.largest("other.disk.", ".bytes").unwrap_or_default().to_owned();
         self.disk_limits = t.known("cgroup.disk_limits");
     }
 

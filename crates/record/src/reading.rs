@@ -139,6 +139,11 @@ impl Readings {
         self.values.iter().filter_map(move |(k, v)| Some((k.strip_prefix(prefix)?.strip_suffix(suffix)?, v.0)))
     }
 
+    /// What stands between a prefix and a suffix in the name of the largest such reading.
+    pub fn largest<'a>(&'a self, prefix: &'a str, suffix: &'a str) -> Option<&'a str> {
+        self.between(prefix, suffix).filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+    }
+
     /// How a reading was had; nothing where it is not known.
     pub fn way(&self, name: &str) -> Option<Way> {
         let at = self.values.get(name).map(|v| v.1).or_else(|| self.family(name))?;

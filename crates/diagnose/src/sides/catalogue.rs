@@ -40,10 +40,6 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    const fn new(cause: &'static str, sign: fn(&Clues) -> Sign, rest: fn(&Clues) -> Rest) -> Candidate {
-        Candidate { cause, sign, rest, also: |_, _, _| false }
-    }
-
     /// The registry's entry.
     ///
     /// # Panics
@@ -73,7 +69,7 @@ pub enum Rest {
 
 /// One that makes nothing but parts of a budget.
 const fn of_parts(cause: &'static str, sign: fn(&Clues) -> Sign) -> Candidate {
-    Candidate::new(cause, sign, |_| Rest::No)
+    Candidate { cause, sign, rest: |_| Rest::No, also: |_, _, _| false }
 }
 
 /// Surely where it holds, else nothing.
@@ -94,7 +90,7 @@ fn rest_of_delay(clues: &Clues) -> Rest {
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    Candidate::new("cpu.quota", given::quota, |c| surely(given::stops_outlast_windows(c))),
+    Candidate { rest: |c| surely(given::stops_outlast_windows(c)), ..of_parts("cpu.quota", given::quota) },
     of_parts("cpu.affinity", given::affinity),
     of_parts("cpu.priority", given::priority),
     Candidate { also: crowded::moves, ..of_parts("cpu.contention", signs::contention) },
@@ -111,21 +107,22 @@ pub const CATALOGUE: &[Candidate] = &[
         also: |c, layer, part| commits::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part),
         ..of_parts("storage.durability", flushes::durability)
     },
-    Candidate::new("storage.throttle", signs_io::throttle, rest_of_throttle),
+    Candidate { rest: rest_of_throttle, ..of_parts("storage.throttle", signs_io::throttle) },
     of_parts("storage.contention", signs_io::disk_contention),
     of_parts("storage.latency", signs_io::disk_latency),
-    Candidate::new("network.accept_queue", signs_io::accept_queue, |_| Rest::Surely),
-    Candidate::new("network.delay", signs_io::delay, rest_of_delay),
+    Candidate { rest: |_| Rest::Surely, ..of_parts("network.accept_queue", signs_io::accept_queue) },
+    Candidate { rest: rest_of_delay, ..of_parts("network.delay", signs_io::delay) },
     of_parts("peer.slow", signs_io::peer),
     Candidate {
         also: |c, layer, part| signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some() || let_go::with_a_shaper(c, layer, part),
-        ..Candidate::new("network.shaping", signs_io::shaping, |c| surely(signs_io::outlast_windows(c)))
+        rest: |c| surely(signs_io::outlast_windows(c)),
+        ..of_parts("network.shaping", signs_io::shaping)
     },
     Candidate { also: let_go::with_a_lock, ..of_parts("app.lock", let_go::app_lock) },
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),
     of_parts("cpu.saturated", signs::saturated),
-    Candidate::new("client.saturated", signs_io::client_saturated, |_| Rest::Surely),
+    Candidate { rest: |_| Rest::Surely, ..of_parts("client.saturated", signs_io::client_saturated) },
 ];
 
 #[cfg(test)]

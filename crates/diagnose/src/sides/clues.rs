@@ -5,11 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use fingerpost_record::{Budget, Experiment, Finding, Host, Layer, Observation, Paths, Readings, Unit, reading::Way, unit::significant};
+use fingerpost_record::{Budget, Experiment, Finding, Layer, Observation, Paths, Readings, Unit, reading::Way, unit::significant};
 
-use super::growth::Growth;
+use super::growth::{Growth, Pair};
 use super::older::{resolved, wall};
-use super::pair::Pair;
 use crate::chain;
 use crate::deciding::verdict;
 use crate::entering::Entering;
@@ -51,11 +50,11 @@ pub struct Clues<'a> {
     /// The share of their requests' time that could not be followed, where both were followed.
     not_followed: Option<[f64; 2]>,
     /// Their requests' time on a CPU by trace and by ticks, where both know it.
-    entering: Option<[Entering; 2]>,
+    pub(super) entering: Option<[Entering; 2]>,
     /// The transactions that their totals of system calls are of.
     of_calls: [f64; 2],
     /// What was changed between the sides.
-    changed: Vec<Changed>,
+    pub(super) changed: Vec<Changed>,
     /// What each side alone convicts, suspects and clears.
     own: [Vec<Finding>; 2],
     new_is_slow: bool,
@@ -102,7 +101,7 @@ impl<'a> Clues<'a> {
 
     /// What the slower side's own code has more than the other's and ticks count as the kernel's is time of the kernel's outside of calls.
     fn move_entering(&mut self) {
-        let Some([fast, slow]) = self.entering() else { return };
+        let Some([fast, slow]) = self.entering else { return };
         let parts = &mut self.parts[1];
         let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| slow.traced_user > 0.0) else { return };
         // Requests behind others wait for the same code: the share of it holds for all of that part.
@@ -149,11 +148,6 @@ impl<'a> Clues<'a> {
     /// Whether both sides' requests were followed, in the same way.
     pub fn followed(&self) -> bool {
         self.places.is_some()
-    }
-
-    /// A request's time on a CPU by trace and by ticks, fast and slow.
-    pub fn entering(&self) -> Option<[Entering; 2]> {
-        self.entering
     }
 
     /// Why the requests of the two sides are not compared, where they were not followed on both in the same way.
@@ -203,11 +197,6 @@ impl<'a> Clues<'a> {
         self.sides[0].0
     }
 
-    /// The hosts, fast and slow.
-    pub fn hosts(&self) -> (&'a Host, &'a Host) {
-        (self.fast().host, self.slow().host)
-    }
-
     /// A total as it is (a share, a level, a count of CPUs).
     pub fn total(&self, name: &str) -> Option<Pair> {
         let [fast, slow] = &self.readings;
@@ -245,11 +234,6 @@ impl<'a> Clues<'a> {
             is_build: false,
         }));
         self
-    }
-
-    /// What was changed between the sides.
-    pub fn changed(&self) -> &[Changed] {
-        &self.changed
     }
 
     /// A total per transaction, with the number of independent events that it is the sum of: no more than the transactions.
@@ -318,8 +302,7 @@ impl<'a> Clues<'a> {
 
     /// What stands between prefix and suffix in the name of the slower side's largest such total.
     pub fn largest<'s>(&'s self, prefix: &'s str, suffix: &'s str) -> Option<&'s str> {
-        let named = self.readings[1].between(prefix, suffix);
-        named.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+        self.readings[1].largest(prefix, suffix)
     }
 
     /// Sum over the parts of both budgets that a rule picks: seconds per transaction, fast and slow.

@@ -5,7 +5,7 @@ use fingerpost_record::cause::thresholds::{MOST_OF_COMMITS, NO_FLUSHES};
 use fingerpost_record::place::Kind;
 
 use super::clues::Clues;
-use super::flushes::{durability, flush_count};
+use super::flushes::{counted_flushes, durability};
 use super::sign::Sign::Fits;
 use crate::places::name;
 
@@ -20,7 +20,7 @@ const OF_COMMITS: [&[&str]; 4] = [
 /// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take longer is in those on files.
 pub(super) fn journals(clues: &Clues) -> Option<String> {
     let Fits(text) = durability(clues) else { return None };
-    let flushed = flush_count(clues)?;
+    let flushed = counted_flushes(clues)?.pair;
     let grew = clues.parts(|layer, part| Kind::of(layer, part) == Kind::Kernel).more();
     let of_files = clues.parts(of_commits).more();
     (flushed.fast < NO_FLUSHES.value * flushed.slow && grew > 0.0 && of_files > MOST_OF_COMMITS.value * grew)

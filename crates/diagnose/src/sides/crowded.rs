@@ -7,8 +7,7 @@ use fingerpost_record::place::Kind;
 
 use super::clues::Clues;
 use super::fitting::grew;
-use super::growth::{self, Growth};
-use super::pair::Pair;
+use super::growth::{self, Growth, Pair};
 use super::sign::Sign::{self, Against, NotGrown};
 use super::sign::{kernel, on_cpu, user};
 use super::{given, work};

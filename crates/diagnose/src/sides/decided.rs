@@ -4,8 +4,8 @@ use fingerpost_record::cause::thresholds::LESSER_PART;
 use fingerpost_record::{Answer, Estimate, Experiment, Finding, Status};
 
 use super::clues::Clues;
+use super::growth::Pair;
 use super::limits::Trust;
-use super::pair::Pair;
 use crate::deciding::decides;
 use crate::judging::{GUILTY, SUSPECTED, percent};
 

@@ -4,8 +4,7 @@ use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{GOOD_PART, LONGER_WAIT, TWICE};
 
 use super::clues::Clues;
-use super::growth::{Growth, grown};
-use super::pair::Pair;
+use super::growth::{Growth, Pair, grown};
 use super::sign::Sign::{self, Fits, NotGrown, Unknown};
 use crate::places::Place;
 

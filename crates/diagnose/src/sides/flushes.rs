@@ -2,27 +2,21 @@
 
 use super::clues::Clues;
 use super::fitting::grew;
-use super::growth::{self, Growth};
-use super::pair::Pair;
+use super::growth::{self, Growth, Pair};
 use super::sign::Sign::{self, NotGrown, Unknown};
 use crate::counts::Z;
 use crate::places::Kind;
 use fingerpost_record::cause::thresholds::{FEW_FLUSHES, FLUSHES_MATTER, MORE_OF_A_COUNT, SAME_COST};
 
-pub(super) fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
+fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
 }
 
 /// Calls that flush.
 const SYNCS: [&str; 2] = ["server.call.fsync.count", "server.call.fdatasync.count"];
 
-/// Flushes of a transaction.
-pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
-    counted_flushes(clues).map(|count| count.pair)
-}
-
-/// The same with how many were counted.
-fn counted_flushes(clues: &Clues) -> Option<Growth> {
+/// Flushes of a transaction, with how many were counted.
+pub(super) fn counted_flushes(clues: &Clues) -> Option<Growth> {
     let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
     let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);

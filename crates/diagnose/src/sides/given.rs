@@ -2,16 +2,10 @@
 
 use super::clues::Clues;
 use super::fitting::grows_by;
-use super::growth::Growth;
-use super::pair::Pair;
+use super::growth::{Growth, Pair};
 use super::sign::Sign::{self, Against, Fits, Unknown};
 use crate::judging::limit;
 use fingerpost_record::cause::thresholds::{MOST_OF_OUTSIDE, TWICE};
-
-/// CPUs of the machine that idled meanwhile, as CPUs' worth.
-pub(super) fn idle(clues: &Clues) -> Option<f64> {
-    Some(clues.total("cpu.idle.seconds")?.slow / clues.total("elapsed.seconds")?.slow.max(1e-9))
-}
 
 pub(super) fn quota(clues: &Clues) -> Sign {
     // The quota stopped the server so many times.
@@ -35,7 +29,8 @@ pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
     let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.slow >= 1.0) else { return Unknown };
-    let idling = idle(clues).map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
+    let idle = clues.total("cpu.idle.seconds").zip(clues.total("elapsed.seconds")).map(|(idle, all)| idle.slow / all.slow.max(1e-9));
+    let idling = idle.map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
     let text = format!("CPUs that the server may use: {}{idling}", clues.arrow(allowed, ""));
     if allowed.slow < allowed.fast { Fits(text) } else { Against(text) }
 }

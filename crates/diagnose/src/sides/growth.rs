@@ -5,9 +5,45 @@
 //! count is taken for no surer than the transactions that it is of: as if each made all of its events or none, which is as much as counts
 //! of one spread where their deviation is no more than their mean.
 
-use super::pair::Pair;
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps};
 use crate::counts::{self, Z};
+
+/// A total on both sides, per transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// The side with the shorter transactions.
+    pub fast: f64,
+    /// The side with the longer ones.
+    pub slow: f64,
+}
+
+impl Pair {
+    /// How many times as much; from nothing to something counts as a thousandfold.
+    pub fn ratio(self) -> f64 {
+        if self.fast > 0.0 {
+            self.slow / self.fast
+        } else if self.slow > 0.0 {
+            1e3
+        } else {
+            1.0
+        }
+    }
+
+    /// From the faster side's and the slower one's.
+    pub fn of([fast, slow]: [f64; 2]) -> Pair {
+        Pair { fast, slow }
+    }
+
+    /// Both together.
+    pub fn sum(a: Pair, b: Pair) -> Pair {
+        Pair { fast: a.fast + b.fast, slow: a.slow + b.slow }
+    }
+
+    /// What came on top.
+    pub fn more(self) -> f64 {
+        self.slow - self.fast
+    }
+}
 
 /// A quantity of both sides, and how many independent events it is the sum of.
 #[derive(Clone, Copy, Debug, PartialEq)]

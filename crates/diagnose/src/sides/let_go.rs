@@ -8,7 +8,7 @@ use fingerpost_record::place::Kind;
 use super::clues::Clues;
 use super::fitting::{followed, grew, grows};
 use super::flushes::{durability, in_flushes};
-use super::pair::Pair;
+use super::growth::Pair;
 use super::sign::Sign::{self, Against, Fits, NotGrown};
 use super::sign::on_cpu;
 use super::{crowded, given};

@@ -18,7 +18,6 @@ mod let_go;
 pub mod limits;
 mod older;
 pub mod own_findings;
-mod pair;
 mod roots;
 pub mod settled;
 mod sign;

@@ -16,7 +16,7 @@ pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
         let after: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses() && follows(entry, &f.cause)).collect();
         let share = after.iter().map(|f| f.share).fold(0.0, f64::max);
         let Some(status) = after.iter().map(|f| f.status).min() else { continue };
-        let alone = clues.changed().len() == 1 && hosts::differences(clues.fast().facts, clues.slow().facts).is_empty();
+        let alone = clues.changed.len() == 1 && hosts::differences(clues.fast().facts, clues.slow().facts).is_empty();
         findings.push(finding(entry, if alone { status } else { Status::Suspected }, share, vec![fact]));
     }
 }

@@ -8,8 +8,7 @@ use fingerpost_record::cause::thresholds::{
 use super::clues::{Clues, quantity};
 use super::fitting::{ends, followed, grows, set_now, told_of_another};
 use super::given::others_used;
-use super::growth;
-use super::pair::Pair;
+use super::growth::{self, Pair};
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
 use super::sign::{kernel, on_cpu, user};
 use super::work::{build, faults, more_than_few, more_to_do, round_trips, setting, together};
@@ -188,7 +187,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
     // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed the server.
-    let entering = clues.entering();
+    let entering = clues.entering;
     let counted = clues.growth_of_calls();
     let calls = entering.map(|[fast, slow]| Pair { fast: fast.calls, slow: slow.calls }).or_else(|| clues.calls_per_transaction());
     let mut facts = clues.fast().host_clues(&clues.slow(), &["seccomp", "seccomp filters"]);
@@ -296,7 +295,7 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
 /// of user mode, which they are not, either are too few or did not grow with that code.
 fn filters_are_untold(clues: &Clues) -> bool {
     let told = |[fast, slow]: [Entering; 2]| slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user);
-    set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering().is_some_and(told)
+    set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering.is_some_and(told)
 }
 
 /// More calls at about the cost of each.

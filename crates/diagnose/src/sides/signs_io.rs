@@ -9,9 +9,8 @@ use fingerpost_record::cause::thresholds::{
 use super::clues::{Clues, quantity};
 use super::fitting::{followed, grows, higher, is_good_part, set_now};
 use super::flushes::{Cost, flush_cost, more_of_the_same};
-use super::growth::{self, Growth};
+use super::growth::{self, Growth, Pair};
 use super::let_go::{self, shapers};
-use super::pair::Pair;
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
 use crate::judging::{SUSPECTED, limit, percent};
 use crate::places::{Kind, Place, name};

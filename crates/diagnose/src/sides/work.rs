@@ -2,8 +2,7 @@
 
 use super::clues::Clues;
 use super::fitting::set_now;
-use super::growth::Growth;
-use super::pair::Pair;
+use super::growth::{Growth, Pair};
 use super::sign::{kernel, user};
 use fingerpost_record::cause::thresholds::{FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE};
 
@@ -15,16 +14,15 @@ pub(super) fn together(clues: &Clues) -> bool {
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
 pub(super) fn build(clues: &Clues) -> Option<String> {
-    let (fast, slow) = clues.hosts();
-    let same_cpu = fast.cpu.model == slow.cpu.model;
+    let same_cpu = clues.fast().host.cpu.model == clues.slow().host.cpu.model;
     let differs = || clues.fast().host_clues(&clues.slow(), &["compilers", "C library"]).into_iter().next();
-    let named = clues.changed().iter().find(|c| c.is_build).map(|c| c.words.clone());
+    let named = clues.changed.iter().find(|c| c.is_build).map(|c| c.words.clone());
     named.or_else(|| differs().filter(|_| same_cpu))
 }
 
 /// A parameter or variable that differs between the sides and is no build.
 pub(super) fn setting(clues: &Clues) -> Option<String> {
-    clues.changed().iter().find(|c| !c.is_build).map(|c| c.words.clone())
+    clues.changed.iter().find(|c| !c.is_build).map(|c| c.words.clone())
 }
 
 /// Page faults of the server per transaction.
