@@ -115,7 +115,7 @@ pub fn analyse(run: &Run) -> Option<Launch> {
         next: if rows.iter().any(|m| m.params.text("state") == Some("after-boot")) { OTHER_BOOT } else { OTHER_PLACEMENT },
         answer: Answer::NothingToCompare,
         sentence: String::new(),
-        mapped: mapped.map(|m| m.sentence()),
+        mapped: mapped.map(|m| m.sentence),
         placements,
         lines,
         sum,

@@ -299,7 +299,7 @@ const NEARLY_ALL: f64 = 0.8;
 /// How soon real programs touched what they asked for, by the observers' account.
 fn touched_at_once(run: &Run) -> Option<Judged> {
     let found = mapped(&Readings::of(run.observations.iter().filter(|o| o.observer == "mappings")))?;
-    Some(Judged::by(found.at_once >= NEARLY_ALL, found.sentence()))
+    Some(Judged::by(found.at_once >= NEARLY_ALL, found.sentence))
 }
 
 fn ahead(run: &Run) -> Option<Judged> {

@@ -75,7 +75,7 @@ impl Explanation {
             slow: paths.and_then(slow_ones),
             check: paths.and_then(check),
             client: None,
-            mapped: mapped(&totals).map(|m| m.sentence()),
+            mapped: mapped(&totals).map(|m| m.sentence),
             threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
             paths: paths.cloned(),
             findings,
