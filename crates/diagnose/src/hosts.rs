@@ -88,29 +88,21 @@ pub fn same(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'static 
 }
 
 fn difference(what: &str, base: &[String], new: &[String]) -> HostDifference {
-    let (base, new) = match what {
-        // These are long lists with few differences; only what differs is shown.
-        "mitigations" | TASK_MITIGATIONS | "kernel command line" | "mount options" => {
-            without_common(&base.join(" | "), &new.join(" | "), what)
-        }
-        _ => (shown(base), shown(new)),
-    };
-    HostDifference { what: what.to_owned(), base, new }
-}
-
-fn without_common(base: &str, new: &str, what: &str) -> (String, String) {
+    let of = |base, new| HostDifference { what: what.to_owned(), base, new };
+    // These are long lists with few differences; only what differs is shown.
     let separator = match what {
         "mitigations" | TASK_MITIGATIONS => "; ",
         "mount options" => ",",
-        _ => " ",
+        "kernel command line" => " ",
+        _ => return of(shown(base), shown(new)),
     };
-    let words = |text: &str| text.split(separator).map(str::to_owned).collect::<Vec<_>>();
-    let (b, n) = (words(base), words(new));
-    let only = |a: &[String], other: &[String]| {
-        let rest: Vec<&str> = a.iter().filter(|w| !other.contains(w)).map(String::as_str).collect();
+    let (base, new) = (base.join(" | "), new.join(" | "));
+    let (b, n): (Vec<&str>, Vec<&str>) = (base.split(separator).collect(), new.split(separator).collect());
+    let only = |a: &[&str], other: &[&str]| {
+        let rest: Vec<&str> = a.iter().copied().filter(|w| !other.contains(w)).collect();
         if rest.is_empty() { "–".to_owned() } else { rest.join(separator) }
     };
-    (only(&b, &n), only(&n, &b))
+    of(only(&b, &n), only(&n, &b))
 }
 
 fn as_set(values: &[String]) -> std::collections::BTreeSet<&String> {

@@ -76,7 +76,11 @@ pub fn judge(grid: &mut Grid) -> Judged {
     let mut stand = Vec::new();
     for units in &strata {
         let (mut candidates, mut tests) = (Vec::new(), 0);
-        for (unit, (of_unit, found, two)) in units.iter().zip(looked_at(grid, units)) {
+        let seen = by_every_cpu(units, |unit| {
+            let values = grid.unit(*unit);
+            (of_unit(*unit, &values), populations::of(&values))
+        });
+        for (unit, ((of_unit, found), two)) in units.iter().zip(seen) {
             match two {
                 Some(two) => judged.populations.push((*unit, two)),
                 None => {
@@ -100,18 +104,6 @@ pub fn judge(grid: &mut Grid) -> Judged {
     }
     judged.excesses = stand.into_iter().filter(|e| !by_unit.contains_key(&e.unit)).collect();
     judged
-}
-
-/// What is seen in a unit: how many hosts were tested, those above the middle, and whether they are two populations.
-type Seen = (usize, Vec<Excess>, Option<Populations>);
-
-/// What is seen in each of these units, in their order, by every CPU.
-fn looked_at(grid: &Grid, units: &[Unit]) -> Vec<Seen> {
-    by_every_cpu(units, |unit| {
-        let values = grid.unit(*unit);
-        let (tests, found) = of_unit(*unit, &values);
-        (tests, found, populations::of(&values))
-    })
 }
 
 /// How many hosts were tested in a unit, and those above the middle.

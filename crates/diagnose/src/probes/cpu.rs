@@ -111,6 +111,7 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
         (!v.is_empty()).then(|| v[v.len() / 2])
     };
     let steal = |side: Evidence| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
+    let (slow, fast) = (steal(view.slow), steal(view.fast));
     match (median("instructions_user"), median("cycles_user")) {
         (Some(instructions), _) if instructions > 1.0 + SAME_COUNTERS.value => (
             "app.work",
@@ -120,11 +121,10 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
         (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => {
             ("cpu.mitigation", Layer::Cpu, format!("the instructions are the same, the cycles {cycles:.2} times as many"))
         }
-        (Some(_), Some(_)) if steal(view.slow) > steal(view.fast) + MORE_STOLEN_SECONDS.value => {
-            steal_words(steal(view.slow), steal(view.fast))
+        _ if slow > fast + MORE_STOLEN_SECONDS.value => {
+            ("host.steal", Layer::Host, format!("the hypervisor took {slow:.1} s from the slower run and {fast:.1} s from the other"))
         }
         (Some(_), Some(_)) => ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into()),
-        _ if steal(view.slow) > steal(view.fast) + MORE_STOLEN_SECONDS.value => steal_words(steal(view.slow), steal(view.fast)),
         _ if !view.host_clues(&["mitigations", TASK_MITIGATIONS]).is_empty() && view.host_clues(&["processor", "clock"]).is_empty() => (
             "cpu.mitigation",
             Layer::Cpu,
@@ -132,8 +132,4 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
         ),
         _ => ("cpu.speed", Layer::Cpu, "there are no counters to tell more".into()),
     }
-}
-
-fn steal_words(slow: f64, fast: f64) -> (&'static str, Layer, String) {
-    ("host.steal", Layer::Host, format!("the hypervisor took {slow:.1} s from the slower run and {fast:.1} s from the other"))
 }

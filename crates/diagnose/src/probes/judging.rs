@@ -88,16 +88,8 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
         extra
     )];
     evidence.push(null.row.words());
-    evidence.extend(view.host_clues(&[
-        "seccomp",
-        "seccomp filters",
-        "mitigations",
-        TASK_MITIGATIONS,
-        "kernel",
-        "operating system",
-        "kernel command line",
-        "processor",
-    ]));
+    evidence.extend(view.host_clues(&["kernel", "operating system", "kernel command line", "mitigations", TASK_MITIGATIONS, "processor"]));
+    evidence.extend(view.host_clues(&["seccomp", "seccomp filters"]));
     let claimed =
         view.claim(|item| entries(item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
     let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });

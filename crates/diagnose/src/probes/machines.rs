@@ -8,18 +8,10 @@ use crate::hosts::{TASK_MITIGATIONS, same};
 use crate::steps::Evidence;
 
 /// Settings of a kernel that change what its work costs.
-const KERNEL_SETTINGS: [&str; 11] = [
-    "kernel command line",
-    "mitigations",
-    TASK_MITIGATIONS,
-    "seccomp",
-    "seccomp filters",
-    "transparent huge pages",
-    "clock source",
-    "preemption",
-    "timer interrupts",
-    "file system",
-    "mount options",
+const KERNEL_SETTINGS: [&[&str]; 3] = [
+    &["kernel command line", "mitigations", TASK_MITIGATIONS, "seccomp", "seccomp filters"],
+    &["transparent huge pages", "clock source", "preemption", "timer interrupts"],
+    &["file system", "mount options"],
 ];
 
 /// What is known of two machines beside each other.
@@ -36,7 +28,7 @@ pub(super) struct Machines {
 impl Machines {
     pub(super) fn of(base: &Evidence, new: &Evidence) -> Machines {
         let told = |what: &str| same(base.facts, new.facts, what);
-        let settings = KERNEL_SETTINGS.iter().all(|what| told(what) != Some(false));
+        let settings = KERNEL_SETTINGS.iter().copied().flatten().all(|what| told(what) != Some(false));
         Machines {
             same_processor: told("processor"),
             same_system: [told("kernel"), told("operating system")].into_iter().flatten().reduce(|one, other| one && other),
