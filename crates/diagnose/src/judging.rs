@@ -99,16 +99,13 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
     Some(Verdict { status, share, evidence, told_of: None })
 }
 
-/// Whether a share is small with its whole interval, and with what could not be followed: whatever else is known, it clears.
-fn surely_small(f: &Facts, share: Option<Share>) -> bool {
-    not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < GUILTY)
-}
-
 /// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of a request is small with
 /// its whole interval.
 pub(super) fn doubted(f: &Facts, share: Option<Share>, doubt: Option<String>, verdict: Option<Verdict>) -> Option<Verdict> {
     let mut v = verdict?;
-    if let Some(doubt) = doubt.filter(|_| v.status == Status::Cleared && !surely_small(f, share)) {
+    // Whatever else is known, that clears.
+    let surely_small = not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < GUILTY);
+    if let Some(doubt) = doubt.filter(|_| v.status == Status::Cleared && !surely_small) {
         (v.status, v.share) = (Status::NotJudged, 0.0);
         v.evidence.push(doubt);
     }

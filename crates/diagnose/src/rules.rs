@@ -27,14 +27,6 @@ const NO_THROTTLE: &str = "throttle.seconds is not known: a quota that stops the
 /// Ready to run, whoever had the CPU.
 const CPU: [Place; 5] = [Place::CpuOther, Place::CpuServer, Place::CpuClient, Place::CpuIdle, Place::CpuUnknown];
 
-fn waiting(f: &Facts) -> Option<String> {
-    part(f, &CPU, "waiting for a CPU")
-}
-
-fn idling(f: &Facts) -> Option<String> {
-    f.idle.map(|idle| format!("{} of all CPU time was idle", percent(idle)))
-}
-
 fn throttled(f: &Facts) -> bool {
     f.throttled_s.is_some_and(|s| s > 0.0) && f.throttled_periods.is_none_or(|share| share >= limit("cpu.quota"))
 }
@@ -57,7 +49,7 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let whose = whose.map_or(String::new(), |above| format!(", by the quota of a control group {} above the server's own", levels(above)));
     let stopped = significant(f.throttled_s.unwrap_or(0.0));
     let mut evidence = vec![format!("{limit}; it {cut}stopped CPUs for {stopped} s{whose}")];
-    evidence.extend(waiting(f));
+    evidence.extend(part(f, &CPU, "waiting for a CPU"));
     let verdict = judged(f, share_of(f, "cpu.quota"), true, true, evidence.clone())?;
     // On a busy machine others have the CPUs while the quota stops the server: their part of the waiting is not proof, and does not clear it.
     let all = f.share(&CPU).filter(|all| verdict.status != Status::Guilty && all.share >= SUSPECTED);
@@ -143,7 +135,7 @@ fn saturated(f: &Facts) -> Option<Verdict> {
     let (share, used, may) = (share_of(f, "cpu.saturated")?, f.server_cpus?, f.cpus_allowed.or(f.cpus)?);
     let mut evidence = vec![format!("waiting for a CPU that the server itself had is {} of a request", interval(share))];
     evidence.push(format!("the server used {} of {may} CPUs", significant(used)));
-    evidence.extend(idling(f));
+    evidence.extend(f.idle.map(|idle| format!("{} of all CPU time was idle", percent(idle))));
     let enough = limit("cpu.saturated") * may;
     if used < enough {
         let doubt = reaches("the number of CPUs that the server used", f.busy_cpus(used)[1], enough);

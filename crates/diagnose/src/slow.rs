@@ -110,14 +110,9 @@ fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String
     if large.is_empty() {
         return format!("{head} differ in many things, each of them less than {:.0} % of the difference.", WORTH_SAYING * 100.0);
     }
-    let told: Vec<String> =
-        large.iter().map(|p| format!("{} ({:.0} % of the difference)", doing(paths, p), p.of_difference * 100.0)).collect();
+    let doing = |p: &SlowPart| wording::doing_of(paths, p.layer, &p.component, |l| l.slow.seconds - l.middle.seconds);
+    let told: Vec<String> = large.iter().map(|p| format!("{} ({:.0} % of the difference)", doing(p), p.of_difference * 100.0)).collect();
     format!("{head} take longer {}.", told.join(" and "))
-}
-
-/// What the slowest do in a component, with who had it.
-fn doing(paths: &Paths, part: &SlowPart) -> String {
-    wording::doing_of(paths, part.layer, &part.component, |l| l.slow.seconds - l.middle.seconds)
 }
 
 #[cfg(test)]

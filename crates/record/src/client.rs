@@ -2,6 +2,7 @@
 //! it loaded tells whose account it is.
 
 use crate::host::Host;
+use crate::text::counted;
 
 /// The workload.
 pub const WORKLOAD: &str = "load";
@@ -36,8 +37,7 @@ pub fn machine(host: &Host) -> String {
     let name = host.hostname.split('[').next().unwrap_or_default();
     match (host.cpu.model.as_str(), host.cpu.count) {
         ("", _) | (_, 0) => name.to_owned(),
-        (model, 1) => format!("{name} ({model}, 1 CPU)"),
-        (model, n) => format!("{name} ({model}, {n} CPUs)"),
+        (model, n) => format!("{name} ({model}, {})", counted(n, "CPU")),
     }
 }
 

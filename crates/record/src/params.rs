@@ -179,12 +179,8 @@ fn is_bytes(name: &str) -> bool {
 }
 
 fn short_bytes(n: i64) -> String {
-    for (factor, suffix) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")] {
-        if n != 0 && n % factor == 0 {
-            return format!("{}{suffix}", n / factor);
-        }
-    }
-    n.to_string()
+    let whole = |(factor, suffix)| (n != 0 && n % factor == 0).then(|| format!("{}{suffix}", n / factor));
+    [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")].into_iter().find_map(whole).unwrap_or_else(|| n.to_string())
 }
 
 #[cfg(test)]

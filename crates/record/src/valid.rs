@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::bounds::{MAX_ROWS, MAX_TEXT};
 use crate::experiment::{Asked, Experiment, MOST_EXPERIMENTS, MOST_PAIRS};
-use crate::findings::{Budget, Finding, Observation};
+use crate::findings::{Budget, Observation};
 use crate::host::{Host, Load};
 use crate::measurement::{Estimate, Measurement, Outcome, Process};
 use crate::params::{Param, Params};
@@ -30,7 +30,7 @@ pub fn validate(run: &Run) -> Result<(), String> {
     each("observations", &run.observations, valid_observation)?;
     each("budgets", &run.budgets, valid_budget)?;
     paths::valid::valid(&run.paths)?;
-    each("findings", &run.findings, valid_finding)?;
+    each("findings", &run.findings, |f| shares([f.share]))?;
     no_more("experiments", run.experiments.len(), MOST_EXPERIMENTS)?;
     each("experiments", &run.experiments, valid_experiment)
 }
@@ -138,10 +138,6 @@ fn valid_budget(b: &Budget) -> Result<(), String> {
     shares(b.parts.iter().map(|p| p.share).chain([b.unexplained]))
 }
 
-fn valid_finding(f: &Finding) -> Result<(), String> {
-    shares([f.share])
-}
-
 fn valid_experiment(e: &Experiment) -> Result<(), String> {
     valid_params(&e.params)?;
     no_more("pairs of stretches", e.pairs.len(), MOST_PAIRS)?;
@@ -193,7 +189,7 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
     keep("a budget", &mut run.budgets, valid_budget, &mut dropped);
     keep("what was followed of a step", &mut run.paths, paths::valid::one, &mut dropped);
     run.paths.truncate(paths::MOST_PATHS);
-    keep("a finding", &mut run.findings, valid_finding, &mut dropped);
+    keep("a finding", &mut run.findings, |f| shares([f.share]), &mut dropped);
     keep("an experiment", &mut run.experiments, valid_experiment, &mut dropped);
     run.experiments.truncate(MOST_EXPERIMENTS);
     run.host.doubts.extend(dropped);
@@ -207,6 +203,7 @@ fn keep<T>(what: &str, items: &mut Vec<T>, valid: impl Fn(&T) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Finding;
     use crate::fixture;
 
     #[test]

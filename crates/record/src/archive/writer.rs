@@ -44,17 +44,13 @@ impl Writer {
     pub fn in_archive(archive: &Archive, run: &Run) -> (Writer, Option<String>) {
         let mut writer =
             Writer { advice: "; measuring goes on, and `-o FILE` can keep the run elsewhere", ..Writer::at(archive.path_of(&run.id)) };
-        let made = fs::create_dir_all(archive.dir()).map_err(|e| ArchiveError::io("make the archive", archive.dir(), e));
-        let trouble = match made {
-            Ok(()) => {
-                sweep(archive.dir());
-                writer.write(run)
-            }
-            Err(e) => {
-                writer.given_up = true;
-                Some(writer.sentence(&e))
-            }
-        };
+        if let Err(e) = fs::create_dir_all(archive.dir()) {
+            writer.given_up = true;
+            let trouble = writer.sentence(&ArchiveError::io("make the archive", archive.dir(), e));
+            return (writer, Some(trouble));
+        }
+        sweep(archive.dir());
+        let trouble = writer.write(run);
         (writer, trouble)
     }
 

@@ -5,11 +5,7 @@ use super::entry::{Cause, named, of_probes};
 use super::thresholds::*;
 use crate::findings::Layer;
 use crate::place::Kind;
-use crate::place::Place::Kernel as InKernel;
-use crate::place::Place::{
-    Client, CpuClient, CpuIdle, CpuOther, CpuServer, CpuUnknown, DiskBehindOthers, DiskBesideOthers, DiskDevice, DiskHeld, DiskOwn, Lock,
-    Making, Memory, OnTheWay, Peer, Sleeping, User,
-};
+use crate::place::Place::*;
 
 /// Ready to run, where others had the CPUs: what they have the load generator lacks as well. Of older records who had them is not known.
 const BESIDE_OTHERS: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuOthers, Kind::ClientCpuOthers];
@@ -110,7 +106,7 @@ pub const CAUSES: &[Cause] = &[
         ..named("app.work", Layer::Application, "CPU: the server's own code", "more work in the application")
     },
     Cause {
-        places: &[InKernel, Making],
+        places: &[Kernel, Making],
         moves: KERNEL,
         tells: "more system calls per request at the same cost each",
         needs: &[Followed, Reading("server.call.read.count")],
@@ -246,7 +242,7 @@ pub const CAUSES: &[Cause] = &[
         ..named("app.query_cache", Layer::Application, "query cache", "the query cache's lock")
     },
     Cause {
-        places: &[InKernel, Making],
+        places: &[Kernel, Making],
         moves: KERNEL,
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
         needs: &[Followed, Reading("server.call.read.count")],
@@ -266,7 +262,7 @@ pub const CAUSES: &[Cause] = &[
         ..named("syscall.entry", Layer::Kernel, "system call and signal cost", "the cost of entering the kernel")
     },
     Cause {
-        places: &[InKernel, Making],
+        places: &[Kernel, Making],
         moves: KERNEL,
         tells: "a tracer is attached to the server, audit rules are loaded, trace events or tracers are on, or others' programs trace",
         needs: &[Reading("server.traced"), Reading("audit.rules"), Reading("tracing.events"), Reading("tracing.programs")],
@@ -279,7 +275,7 @@ pub const CAUSES: &[Cause] = &[
         ..named("process.creation", Layer::Kernel, "process and thread creation", "making processes and threads")
     },
     Cause {
-        places: &[User, InKernel, Making],
+        places: &[User, Kernel, Making],
         moves: ON_CPU,
         tells: "user code takes longer too, and the speculation status of the tasks or the host differs",
         needs: &[Reading("server.store_bypass.mitigated")],
