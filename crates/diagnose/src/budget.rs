@@ -18,14 +18,9 @@ const SMALL: f64 = 0.005;
 /// parameters where there are no paths to tell them.
 pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
     let Some(paths) = paths.filter(|p| p.followed > 0) else {
-        return Budget {
-            workload: String::new(),
-            params: Params::new(),
-            transactions: step.transactions,
-            seconds_per_transaction: step.seconds_per_transaction(),
-            parts: Vec::new(),
-            unexplained: 1.0,
-        };
+        let (workload, params, parts) = (String::new(), Params::new(), Vec::new());
+        let (transactions, seconds_per_transaction) = (step.transactions, step.seconds_per_transaction());
+        return Budget { workload, params, transactions, seconds_per_transaction, parts, unexplained: 1.0 };
     };
     let turns = step.turns_per_transaction;
     let mut parts: Vec<Part> = Vec::new();
@@ -40,20 +35,13 @@ pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
                 part.seconds_per_transaction += seconds;
                 part.share += leaf.all.share;
             }
-            None => {
-                parts.push(Part { layer, component: component.to_owned(), seconds_per_transaction: seconds, share: leaf.all.share });
-            }
+            None => parts.push(Part { layer, component: component.to_owned(), seconds_per_transaction: seconds, share: leaf.all.share }),
         }
     }
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-    Budget {
-        workload: paths.workload.clone(),
-        params: paths.params.clone(),
-        transactions: (paths.followed as f64 / turns).round().max(1.0) as u64,
-        seconds_per_transaction: paths.latency.mean * turns,
-        parts,
-        unexplained: paths.not_followed,
-    }
+    let (workload, params, unexplained) = (paths.workload.clone(), paths.params.clone(), paths.not_followed);
+    let transactions = (paths.followed as f64 / turns).round().max(1.0) as u64;
+    Budget { workload, params, transactions, seconds_per_transaction: paths.latency.mean * turns, parts, unexplained }
 }
 
 fn share_of(paths: &Paths, component: &str) -> f64 {

@@ -178,14 +178,9 @@ fn sum(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
 
 impl Followed {
     fn of(paths: &Paths) -> Option<Followed> {
-        (paths.followed > 0).then(|| Followed {
-            places: places(paths),
-            not_followed: paths.not_followed,
-            outside: paths
-                .generator
-                .filter(|g| g.mean > 0.0 && g.count > 0)
-                .map(|g| ((g.mean - paths.latency.mean) / g.mean).clamp(0.0, 1.0)),
-        })
+        let told = paths.generator.filter(|g| g.mean > 0.0 && g.count > 0);
+        let outside = told.map(|g| ((g.mean - paths.latency.mean) / g.mean).clamp(0.0, 1.0));
+        (paths.followed > 0).then(|| Followed { places: places(paths), not_followed: paths.not_followed, outside })
     }
 }
 

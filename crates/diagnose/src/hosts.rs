@@ -72,14 +72,12 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
 
 /// The facts that both sides tell and that are not the same, in the order in which they are worth reading.
 pub fn differences(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'static str, Vec<String>>) -> Vec<HostDifference> {
-    FACTS
-        .iter()
-        .filter_map(|(what, _)| {
-            let (b, n) = (base.get(what)?, new.get(what)?);
-            let alike = as_set(b) == as_set(n) || (*what == "clock" && clocks_alike(b, n));
-            (!alike).then(|| difference(what, b, n))
-        })
-        .collect()
+    let differs = |what| {
+        let (b, n) = (base.get(what)?, new.get(what)?);
+        let alike = as_set(b) == as_set(n) || (what == "clock" && clocks_alike(b, n));
+        (!alike).then(|| difference(what, b, n))
+    };
+    FACTS.iter().filter_map(|(what, _)| differs(*what)).collect()
 }
 
 /// Whether both sides tell a fact and it is the same; nothing where one of them does not tell it.

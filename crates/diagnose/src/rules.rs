@@ -11,10 +11,7 @@ use fingerpost_record::{Status, unit::significant};
 
 use super::counts;
 use super::facts::Facts;
-use super::judging::{
-    GUILTY, SUSPECTED, Verdict, at_most_suspected, cleared, doubted, interval, judged, limit, may_be_much, mostly, part, percent, reaches,
-    share_of, told, told_of, without,
-};
+use super::judging::*;
 use super::places::{Place, add};
 use super::rules_io as io;
 
@@ -181,12 +178,8 @@ fn work(f: &Facts) -> Option<Verdict> {
 
 /// What is left of a share without a part of it.
 fn less(of: Share, part: Share) -> Share {
-    Share {
-        seconds: of.seconds - part.seconds,
-        share: of.share - part.share,
-        low: (of.low - part.high).max(0.0),
-        high: (of.high - part.low).max(0.0),
-    }
+    let (low, high) = ((of.low - part.high).max(0.0), (of.high - part.low).max(0.0));
+    Share { seconds: of.seconds - part.seconds, share: of.share - part.share, low, high }
 }
 
 /// Without a count of the calls nothing tells a slow call from many.

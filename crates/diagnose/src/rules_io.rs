@@ -8,10 +8,7 @@ use fingerpost_record::{Readings, Status, Unit, unit::significant};
 
 use super::counts;
 use super::facts::{Facts, drops};
-use super::judging::{
-    NOT_FOLLOWED, SUSPECTED, Verdict, at_most_suspected, cleared, doubted, interval, judged, limit, mostly, part, percent, reaches,
-    share_of, told, without,
-};
+use super::judging::*;
 use super::places::{Place, add};
 
 /// Everything that waits for a disk.

@@ -148,18 +148,8 @@ pub struct Measurement {
 impl Measurement {
     /// A row that has no figure yet, or never will: skipped or failed, with the reason.
     pub fn without_figure(probe: &str, version: u32, params: Params, unit: Unit, better: Better, outcome: Outcome, reason: String) -> Self {
-        Measurement {
-            probe: probe.to_owned(),
-            version,
-            params,
-            unit,
-            better,
-            outcome,
-            reason: Some(reason),
-            estimate: None,
-            percentiles: None,
-            processes: Vec::new(),
-        }
+        let (probe, reason) = (probe.to_owned(), Some(reason));
+        Measurement { probe, version, params, unit, better, outcome, reason, estimate: None, percentiles: None, processes: Vec::new() }
     }
 
     /// The row with its figure and percentiles alone.

@@ -89,11 +89,8 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     if slow >= fast * (1.0 - SAME_COUNTERS.value) {
         let faster = slow / fast - 1.0;
         let how = if faster > SAME_COUNTERS.value { format!("{:.0} % faster than that", faster * 100.0) } else { "as fast as that".into() };
-        return Some(Finding::cleared(
-            "cpu.speed",
-            Layer::Cpu,
-            format!("the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)", names.0, names.1),
-        ));
+        let why = format!("the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)", names.0, names.1);
+        return Some(Finding::cleared("cpu.speed", Layer::Cpu, why));
     }
     let factor = (fast / slow).ln();
     let share = view.claim(|i| if waits_for_device(i.row.probe) { 0.0 } else { factor }) / total;

@@ -166,12 +166,10 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
     let convicted = |own: &&Finding| own.status == Status::Guilty;
     let names = [clues.slow().name, clues.fast().name];
-    let shown: Vec<String> = clues
-        .own(&f.cause)
-        .into_iter()
-        .zip(names)
-        .filter_map(|(own, name)| own.filter(convicted).map(|own| format!("{name} alone shows it: {} of a request", percent(own.share))))
-        .collect();
+    let sentence = |(own, name): (Option<&Finding>, &str)| {
+        own.filter(convicted).map(|own| format!("{name} alone shows it: {} of a request", percent(own.share)))
+    };
+    let shown: Vec<String> = clues.own(&f.cause).into_iter().zip(names).filter_map(sentence).collect();
     if f.status == Status::Cleared && !shown.is_empty() {
         f.status = Status::NotJudged;
         f.evidence.extend(shown);
@@ -286,28 +284,25 @@ impl Case {
 /// is not what makes the difference, and all the same not innocent.
 fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     let [slow, fast] = clues.own(&f.cause).map(|own| own.filter(|own| own.status == Status::Guilty));
-    if f.status != Status::Cleared || slow.is_none() && fast.is_none() {
+    if f.status != Status::Cleared {
         return;
     }
     let share = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
     let name = |slow: bool| if slow { clues.slow().name } else { clues.fast().name };
-    match (slow, fast) {
+    let (status, why) = match (slow, fast) {
         (Some(slow), None) => {
-            f.status = Status::Suspected;
             let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
-            f.evidence.push(format!("{} alone shows it: {}", name(true), share(slow)));
+            (Status::Suspected, format!("{} alone shows it: {}", name(true), share(slow)))
         }
         (Some(slow), Some(fast)) => {
-            f.status = Status::NotJudged;
-            f.evidence.push(format!("both sides alone show it ({} and {}): it is not what differs", share(fast), share(slow)));
+            (Status::NotJudged, format!("both sides alone show it ({} and {}): it is not what differs", share(fast), share(slow)))
         }
-        (None, Some(fast)) => {
-            f.status = Status::NotJudged;
-            f.evidence.push(format!("{} alone shows it ({}), which is the faster side", name(false), share(fast)));
-        }
-        (None, None) => {}
-    }
+        (None, Some(fast)) => (Status::NotJudged, format!("{} alone shows it ({}), which is the faster side", name(false), share(fast))),
+        (None, None) => return,
+    };
+    f.status = status;
+    f.evidence.push(why);
 }
 
 /// A layer that grew and that nothing was recorded to tell apart: its causes are suspected together, as one.

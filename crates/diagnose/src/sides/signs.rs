@@ -49,11 +49,8 @@ pub(super) fn steal(clues: &Clues) -> Sign {
     // What was taken is counted in ticks: its ends beside what was left.
     let ticks = clues.in_cpus(stolen, Pair { fast: 1.0, slow: 1.0 });
     let (fast_ends, slow_ends) = (ticks.fast().map(|s| share(s, busy.fast)), ticks.slow().map(|s| share(s, busy.slow)));
-    let text = format!(
-        "the hypervisor took {:.0} % of the time in which CPUs were wanted, {:.0} % on the faster side",
-        slow * 100.0,
-        fast * 100.0
-    );
+    let [on_slow, on_fast] = [slow, fast].map(|share| share * 100.0);
+    let text = format!("the hypervisor took {on_slow:.0} % of the time in which CPUs were wanted, {on_fast:.0} % on the faster side");
     let much = |fast: f64, slow: f64| {
         slow > fast + MORE_STOLEN.value && clues.parts(on_cpu).slow * (slow - fast) > GOOD_PART.value * clues.wall().more()
     };
@@ -154,14 +151,8 @@ fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
 /// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have next to none, it is
 /// that call's work that grew.
 fn one_call(clues: &Clues) -> Option<(String, bool)> {
-    let mut calls: Vec<(&str, Pair, f64)> = clues
-        .kernel_parts()
-        .into_iter()
-        .filter_map(|(call, seconds)| {
-            let count = clues.per_transaction(&format!("server.call.{call}.count"))?;
-            Some((call, seconds, count.slow))
-        })
-        .collect();
+    let counted = |(call, seconds)| Some((call, seconds, clues.per_transaction(&format!("server.call.{call}.count"))?.slow));
+    let mut calls: Vec<(&str, Pair, f64)> = clues.kernel_parts().into_iter().filter_map(counted).collect();
     calls.sort_by(|a, b| b.1.more().total_cmp(&a.1.more()));
     let (&(most, grew, count), rest) = calls.split_first()?;
     let others: f64 = rest.iter().map(|c| c.2).sum();

@@ -246,11 +246,8 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     }
     let Some(counted) = client_share(clues) else { return Unknown };
     let share = counted.pair;
-    let text = format!(
-        "the load generator used {:.0} % of its CPUs on the slower side, {:.0} % on the other",
-        share.slow * 100.0,
-        share.fast * 100.0
-    );
+    let [on_slow, on_fast] = [share.slow, share.fast].map(|share| share * 100.0);
+    let text = format!("the load generator used {on_slow:.0} % of its CPUs on the slower side, {on_fast:.0} % on the other");
     let full = |share: f64| share > limit("client.saturated");
     let ([fast_low, fast_high], [slow_low, slow_high]) = (counted.fast(), counted.slow());
     match full(share.slow) && !full(share.fast) {

@@ -88,17 +88,14 @@ pub struct WaterfallStep {
 }
 
 /// The waterfall of every workload step that both sides have a budget of.
-pub fn waterfalls(base: Evidence, new: Evidence, costs: &[UnitCost]) -> Vec<Waterfall> {
-    base.steps
-        .budgets
-        .iter()
-        .filter_map(|b| {
-            let n = new.steps.budgets.iter().find(|n| n.workload == b.workload && n.params == b.params)?;
-            let mut fall = between(b, n);
-            predict(&mut fall, &Clues::new(base, new, b, n), costs);
-            Some(fall)
-        })
-        .collect()
+pub fn waterfalls<'a>(base: Evidence<'a>, new: Evidence<'a>, costs: &[UnitCost]) -> Vec<Waterfall> {
+    let fall = |b: &'a Budget| {
+        let n = new.steps.budgets.iter().find(|n| n.workload == b.workload && n.params == b.params)?;
+        let mut fall = between(b, n);
+        predict(&mut fall, &Clues::new(base, new, b, n), costs);
+        Some(fall)
+    };
+    base.steps.budgets.iter().filter_map(fall).collect()
 }
 
 /// The steps from one budget to another.
@@ -109,26 +106,17 @@ pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     let of = |b: &Budget, layer: Layer, component: &str| -> f64 {
         b.parts.iter().filter(|p| p.layer == layer && p.component == component).map(|p| p.seconds_per_transaction).sum()
     };
-    let mut steps: Vec<WaterfallStep> = names
-        .into_iter()
-        .map(|(layer, component)| {
-            let (b, n) = (of(base, layer, component), of(new, layer, component));
-            let share = if change == 0.0 { 0.0 } else { (n - b) / change };
-            WaterfallStep { layer, component: component.to_owned(), base_seconds: b, new_seconds: n, share }
-        })
-        .collect();
+    let step = |(layer, component): (Layer, &str)| {
+        let (b, n) = (of(base, layer, component), of(new, layer, component));
+        let share = if change == 0.0 { 0.0 } else { (n - b) / change };
+        WaterfallStep { layer, component: component.to_owned(), base_seconds: b, new_seconds: n, share }
+    };
+    let mut steps: Vec<WaterfallStep> = names.into_iter().map(step).collect();
     steps.sort_by(|a, b| (b.new_seconds - b.base_seconds).abs().total_cmp(&(a.new_seconds - a.base_seconds).abs()));
-    let explained: f64 = steps.iter().map(|s| s.new_seconds - s.base_seconds).sum();
-    Waterfall {
-        workload: base.workload.clone(),
-        params: base.params.clone(),
-        base_seconds,
-        new_seconds,
-        steps,
-        unexplained_seconds: change - explained,
-        predicted_share: None,
-        predictions: Vec::new(),
-    }
+    let (workload, params) = (base.workload.clone(), base.params.clone());
+    let unexplained_seconds = change - steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>();
+    let predictions = Vec::new();
+    Waterfall { workload, params, base_seconds, new_seconds, steps, unexplained_seconds, predicted_share: None, predictions }
 }
 
 /// Seconds that a primitive adds to a transaction and that are told: a nanosecond is less than any probe tells apart.
