@@ -52,10 +52,9 @@ pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
     let Some(sum) = sum else { return Vec::new() };
     let names: Vec<String> = sum.whom.iter().take(3).map(|(name, share)| format!("{name} {}", percent(*share))).collect();
     let chains: Vec<String> = sum.chains.iter().take(2).map(|(chain, share)| format!("{chain} ({})", percent(*share))).collect();
-    let mut told = Vec::new();
-    told.extend((!names.is_empty()).then(|| format!("the wait was for {}", names.join(", "))));
-    told.extend((!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by "))));
-    told
+    let whom = (!names.is_empty()).then(|| format!("the wait was for {}", names.join(", ")));
+    let led = (!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by ")));
+    whom.into_iter().chain(led).collect()
 }
 
 /// The share of requests' time that could not be followed; all of it where none was.

@@ -16,7 +16,7 @@ use super::places::{Place, add};
 use super::rules_io as io;
 
 /// How one cause of the registry is judged by one side: its name there, and what judges it; nothing where the facts do not tell.
-type Rule = (&'static str, fn(&Facts) -> Option<Verdict>);
+pub(super) type Rule = (&'static str, fn(&Facts) -> Option<Verdict>);
 
 /// What nobody read where the throttled time is missing.
 const NO_THROTTLE: &str = "throttle.seconds is not known: a quota that stops the server would fit as well";
@@ -85,8 +85,7 @@ fn lowered(f: &Facts) -> bool {
 
 /// What speaks for other processes on the CPUs, whether by contention or by priority.
 fn others(f: &Facts) -> (Option<Share>, bool, Vec<String>) {
-    let mut evidence = Vec::new();
-    evidence.extend(part(f, &[Place::CpuOther], "waiting for a CPU that another process had"));
+    let mut evidence: Vec<String> = part(f, &[Place::CpuOther], "waiting for a CPU that another process had").into_iter().collect();
     evidence.extend(told(f.place(Place::CpuOther)));
     evidence.extend(f.other_cpus.map(|n| format!("other processes used {} CPUs{}", significant(n), mostly(&f.other_name))));
     let much = f.other_cpus.zip(f.cpus).is_some_and(|(used, all)| used > MUCH_OF_CPUS.value * all);

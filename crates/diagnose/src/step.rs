@@ -82,6 +82,7 @@ impl StepFigures {
 
     /// The figures from the totals of the observer [`STEP`]; `None` when it is not among them.
     pub fn from_totals(t: &Readings) -> Option<StepFigures> {
+        let saturated = t.known("step.client.saturated").is_some_and(|told| told > 0.0);
         let measured = t.known("step.measured.transactions").zip(t.known("step.measured.seconds"));
         Some(StepFigures {
             transactions: t.known("step.transactions")? as u64,
@@ -89,10 +90,7 @@ impl StepFigures {
             clients: t.known("step.clients")?,
             measured: measured.map(|(n, s)| (n as u64, s)),
             turns_per_transaction: t.known("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0),
-            client_saturated: t
-                .known("step.client.saturated")
-                .filter(|told| *told > 0.0)
-                .map(|_| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
+            client_saturated: saturated.then(|| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
             client_cpus: t.known("step.client.cpus").unwrap_or(1.0) as usize,
             client_errors: t.known("step.client.errors").unwrap_or(0.0) as u64,
             stalled_s: t.known("step.stalled.seconds").unwrap_or(0.0),

@@ -6,22 +6,20 @@ use fingerpost_record::{Finding, Readings, Relation, Status};
 use super::chain;
 use super::facts::Facts;
 use super::judging::NOT_FOLLOWED;
-use super::rules::RULES;
+use super::rules::{RULES, Rule};
 
 /// Judges every suspect by the facts of one step, which were had from these readings.
 pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
-    let mut found: Vec<Finding> = RULES
-        .iter()
-        .filter_map(|(name, judge)| {
-            let cause = cause(name)?;
-            let Some(v) = judge(facts) else {
-                let why = missing(cause, facts.followed.is_some(), readings)?;
-                return Some(Finding::new(cause.name, cause.layer, Status::NotJudged, 0.0, why));
-            };
-            let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
-            Some(Finding { relation, ..Finding::new(cause.name, cause.layer, v.status, v.share.clamp(0.0, 1.0), v.evidence) })
-        })
-        .collect();
+    let judged = |(name, judge): &Rule| {
+        let cause = cause(name)?;
+        let Some(v) = judge(facts) else {
+            let why = missing(cause, facts.followed.is_some(), readings)?;
+            return Some(Finding::new(cause.name, cause.layer, Status::NotJudged, 0.0, why));
+        };
+        let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
+        Some(Finding { relation, ..Finding::new(cause.name, cause.layer, v.status, v.share.clamp(0.0, 1.0), v.evidence) })
+    };
+    let mut found: Vec<Finding> = RULES.iter().filter_map(judged).collect();
     if facts.unasked {
         found.iter_mut().filter(|f| f.status.accuses()).for_each(|f| {
             (f.status, f.share) = (Status::NotJudged, 0.0);

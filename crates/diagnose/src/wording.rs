@@ -40,10 +40,8 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
 
 /// What a rest is that no share explains: it may belong to a cause that is named without one.
 pub fn unexplained(findings: &[Finding]) -> &'static str {
-    match findings.iter().any(|f| f.status.accuses() && f.share == 0.0) {
-        true => "unexplained or of a cause whose share is not known",
-        false => "unexplained",
-    }
+    let named = findings.iter().any(|f| f.status.accuses() && f.share == 0.0);
+    if named { "unexplained or of a cause whose share is not known" } else { "unexplained" }
 }
 
 /// What is said of shares that are not to be added up. Of a difference: where they are more than the causes explain together, with that. Of the

@@ -174,11 +174,10 @@ impl Archive {
         if target.exists() {
             // Labels and notes are the user's own words about the same run.
             let same = load::from_path(&target).is_ok_and(|kept| without(kept) == without(run.clone()));
-            return if same {
-                Ok((run, Imported::AlreadyThere))
-            } else {
-                Err(ArchiveError::Conflict { path: name.to_owned(), id: run.id })
-            };
+            if !same {
+                return Err(ArchiveError::Conflict { path: name.to_owned(), id: run.id });
+            }
+            return Ok((run, Imported::AlreadyThere));
         }
         fs::create_dir_all(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
         replaced(&target, bytes, true)?;

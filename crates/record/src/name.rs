@@ -55,7 +55,7 @@ fn of_run(words: &[String]) -> Option<String> {
     let value = |key: &str| said.value(key);
     let names = &said.names;
     let mut settings = said.settings.clone();
-    let measured = match names.as_slice() {
+    let mut measured = match names.as_slice() {
         [] => "all primitives".to_owned(),
         [first, second, rest @ ..] if rest.len() > 1 => {
             format!("{}, {} and {} more", subject(first, value), subject(second, value), rest.len())
@@ -64,12 +64,10 @@ fn of_run(words: &[String]) -> Option<String> {
     };
     let watches = said.option("--watch").is_some();
     let after_boot = watches || (*names == ["launch"] && value("state") == Some("after-boot"));
-    let measured = if after_boot {
+    if after_boot {
         settings.retain(|(key, _)| *key != "state");
-        "page-ins since boot".to_owned()
-    } else {
-        measured
-    };
+        measured = "page-ins since boot".to_owned();
+    }
     let told = settings.iter().filter(|(key, _)| !UNTOLD.contains(key)).map(|(key, value)| setting(key, value));
     Some(std::iter::once(measured).chain(told).collect::<Vec<_>>().join(", "))
 }

@@ -224,37 +224,34 @@ impl Kind {
     /// What a part of a budget is.
     pub fn of(layer: Layer, component: &str) -> Kind {
         let has = |word: &str| component.contains(word);
-        match component {
-            name::CPU_OTHERS => return Kind::CpuOthers,
-            name::CPU_SERVER => return Kind::CpuServer,
-            name::CPU_CLIENT => return Kind::CpuClient,
-            name::CPU_FREE => return Kind::CpuFree,
-            name::CLIENT_CPU_OTHERS => return Kind::ClientCpuOthers,
-            name::CLIENT_CPU_SERVER => return Kind::ClientCpuServer,
-            name::CLIENT_CPU_CLIENT => return Kind::ClientCpuClient,
-            name::CLIENT_CPU_FREE => return Kind::ClientCpuFree,
-            _ => {}
-        }
-        match layer {
-            Layer::Client if component == name::CLIENT_CPU => Kind::ClientCpu,
-            Layer::Client => Kind::Client,
+        match (layer, component) {
+            (_, name::CPU_OTHERS) => Kind::CpuOthers,
+            (_, name::CPU_SERVER) => Kind::CpuServer,
+            (_, name::CPU_CLIENT) => Kind::CpuClient,
+            (_, name::CPU_FREE) => Kind::CpuFree,
+            (_, name::CLIENT_CPU_OTHERS) => Kind::ClientCpuOthers,
+            (_, name::CLIENT_CPU_SERVER) => Kind::ClientCpuServer,
+            (_, name::CLIENT_CPU_CLIENT) => Kind::ClientCpuClient,
+            (_, name::CLIENT_CPU_FREE) => Kind::ClientCpuFree,
+            (Layer::Client, name::CLIENT_CPU) => Kind::ClientCpu,
+            (Layer::Client, _) => Kind::Client,
             _ if has("idle") => Kind::Client,
             _ if [name::PEER, name::OTHER_CODE, name::OTHER_SLEEPING, name::OTHER_LOCK].contains(&component) => Kind::Peer,
             _ if component == "request waits for the server" => Kind::ServerQueue,
-            Layer::Memory => Kind::Memory,
+            (Layer::Memory, _) => Kind::Memory,
             _ if has("fault") => Kind::Faults,
-            Layer::Kernel if has("sync") => Kind::Syncs,
-            Layer::Kernel => Kind::Kernel,
+            (Layer::Kernel, _) if has("sync") => Kind::Syncs,
+            (Layer::Kernel, _) => Kind::Kernel,
             _ if has("user") => Kind::UserCode,
             _ if has("kernel") => Kind::Kernel,
-            Layer::Cpu => Kind::UserCode,
-            Layer::Scheduler => Kind::Scheduler,
-            Layer::Storage => Kind::Storage,
-            Layer::Network => Kind::Network,
-            Layer::Host => Kind::Host,
-            Layer::Application if has("lock") || has("futex") => Kind::Lock,
-            Layer::Application if component == name::SLEEPING => Kind::Sleeping,
-            Layer::Application => Kind::Application,
+            (Layer::Cpu, _) => Kind::UserCode,
+            (Layer::Scheduler, _) => Kind::Scheduler,
+            (Layer::Storage, _) => Kind::Storage,
+            (Layer::Network, _) => Kind::Network,
+            (Layer::Host, _) => Kind::Host,
+            (Layer::Application, _) if has("lock") || has("futex") => Kind::Lock,
+            (Layer::Application, name::SLEEPING) => Kind::Sleeping,
+            (Layer::Application, _) => Kind::Application,
         }
     }
 }

@@ -82,13 +82,11 @@ fn critical(n: usize, alpha: f64) -> usize {
         }
     }
     let mut below = 0.0;
-    shares
-        .iter()
-        .take_while(|share| {
-            below += **share;
-            below <= alpha
-        })
-        .count()
+    let within = |share: &&f64| {
+        below += **share;
+        below <= alpha
+    };
+    shares.iter().take_while(within).count()
 }
 
 #[cfg(test)]

@@ -81,11 +81,9 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![format!(
-        "{like} of {} system calls are {} by a similar time: {:.0} ns for each entry into the kernel in the median, {:.0} ns for the null call",
+        "{like} of {} system calls are {} by a similar time: {middle:.0} ns for each entry into the kernel in the median, {extra:.0} ns for the null call",
         amounts.len(),
-        view.word(),
-        middle,
-        extra
+        view.word()
     )];
     evidence.push(null.row.words());
     evidence.extend(view.host_clues(&["kernel", "operating system", "kernel command line", "mitigations", TASK_MITIGATIONS, "processor"]));

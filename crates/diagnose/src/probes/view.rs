@@ -50,19 +50,16 @@ impl<'a> View<'a> {
         let new_is_slow = net >= 0.0;
         let sign = if new_is_slow { 1.0 } else { -1.0 };
         let wanted = if new_is_slow { Verdict::Slower } else { Verdict::Faster };
-        let items = rows
-            .iter()
-            .filter(|r| r.judged)
-            .filter_map(|row| {
-                let log = row.log()? * sign;
-                let cost = |v: f64| if row.better == Better::Higher { 1.0 / v } else { v };
-                let (base, new) = (cost(row.base), cost(row.new));
-                let (fast, slow) = if new_is_slow { (base, new) } else { (new, base) };
-                let slower = row.together == wanted;
-                let left = if slower && is_cost(row.unit) { log } else { 0.0 };
-                Some(Item { row, group: group(row.probe), fast, slow, log, slower, weight: weight(row), left })
-            })
-            .collect();
+        let item = |row: &'a Seen<'a>| {
+            let log = row.log()? * sign;
+            let cost = |v: f64| if row.better == Better::Higher { 1.0 / v } else { v };
+            let (base, new) = (cost(row.base), cost(row.new));
+            let (fast, slow) = if new_is_slow { (base, new) } else { (new, base) };
+            let slower = row.together == wanted;
+            let left = if slower && is_cost(row.unit) { log } else { 0.0 };
+            Some(Item { row, group: group(row.probe), fast, slow, log, slower, weight: weight(row), left })
+        };
+        let items = rows.iter().filter(|r| r.judged).filter_map(item).collect();
         let machines = Machines::of(&base, &new);
         let (slow, fast) = if new_is_slow { (new, base) } else { (base, new) };
         View { items, new_is_slow, slow, fast, measured_here, threshold, changes, machines }

@@ -102,22 +102,20 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
         return unfollowed(clues, trust);
     }
     let (mut taken, mut doubts, mut unsure) = (Taken::default(), Vec::new(), Vec::new());
-    let mut findings: Vec<Finding> = CATALOGUE
-        .iter()
-        .map(|candidate| {
-            let mut case = Case::of(candidate, clues, change, &taken, trust);
-            let status = case.status();
-            doubts.extend(case.doubt(status, clues));
-            unsure.extend((status == Status::Suspected && case.low == Some(0.0)).then_some(candidate.cause));
-            match status {
-                Status::Guilty => taken.0.push((candidate, case.left)),
-                // What is suspected of parts that another is guilty of comes after it.
-                Status::Suspected => case.share = case.share.min(taken.least_share()),
-                Status::Cleared | Status::NotJudged => {}
-            }
-            case.finding(status)
-        })
-        .collect();
+    let judged = |candidate: &'static Candidate| {
+        let mut case = Case::of(candidate, clues, change, &taken, trust);
+        let status = case.status();
+        doubts.extend(case.doubt(status, clues));
+        unsure.extend((status == Status::Suspected && case.low == Some(0.0)).then_some(candidate.cause));
+        match status {
+            Status::Guilty => taken.0.push((candidate, case.left)),
+            // What is suspected of parts that another is guilty of comes after it.
+            Status::Suspected => case.share = case.share.min(taken.least_share()),
+            Status::Cleared | Status::NotJudged => {}
+        }
+        case.finding(status)
+    };
+    let mut findings: Vec<Finding> = CATALOGUE.iter().map(judged).collect();
     findings.iter_mut().for_each(|f| never_clear_the_convicted(f, clues, change.seconds));
     fill_gaps(&mut findings, clues, change.seconds);
     let unexplained = (1.0 - explained(&findings, clues, change)).clamp(0.0, 1.0);
@@ -288,17 +286,18 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
         return;
     }
     let share = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
-    let name = |slow: bool| if slow { clues.slow().name } else { clues.fast().name };
     let (status, why) = match (slow, fast) {
         (Some(slow), None) => {
             let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
-            (Status::Suspected, format!("{} alone shows it: {}", name(true), share(slow)))
+            (Status::Suspected, format!("{} alone shows it: {}", clues.slow().name, share(slow)))
         }
         (Some(slow), Some(fast)) => {
             (Status::NotJudged, format!("both sides alone show it ({} and {}): it is not what differs", share(fast), share(slow)))
         }
-        (None, Some(fast)) => (Status::NotJudged, format!("{} alone shows it ({}), which is the faster side", name(false), share(fast))),
+        (None, Some(fast)) => {
+            (Status::NotJudged, format!("{} alone shows it ({}), which is the faster side", clues.fast().name, share(fast)))
+        }
         (None, None) => return,
     };
     f.status = status;

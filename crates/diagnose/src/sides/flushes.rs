@@ -85,10 +85,8 @@ pub(super) struct Cost {
 impl Cost {
     fn of(times: f64, timed: Option<Growth>) -> Cost {
         // How far the ratio of as many on either side is from 1.
-        let spread = timed.map_or(f64::INFINITY, |timed| {
-            let events = timed.events;
-            if events.fast > 0.0 && events.slow > 0.0 { (Z * (1.0 / events.fast + 1.0 / events.slow).sqrt()).exp() } else { f64::INFINITY }
-        });
+        let events = timed.map(|timed| timed.events).filter(|n| n.fast > 0.0 && n.slow > 0.0);
+        let spread = events.map_or(f64::INFINITY, |n| (Z * (1.0 / n.fast + 1.0 / n.slow).sqrt()).exp());
         Cost { times, at_most: times * spread }
     }
 }

@@ -71,10 +71,8 @@ impl Growth {
             return [0.0, f64::INFINITY];
         }
         let (share, z2) = (slow / all, Z * Z);
-        let (middle, half) = (
-            (share + z2 / (2.0 * all)) / (1.0 + z2 / all),
-            Z / (1.0 + z2 / all) * (share * (1.0 - share) / all + z2 / (4.0 * all * all)).sqrt(),
-        );
+        let middle = (share + z2 / (2.0 * all)) / (1.0 + z2 / all);
+        let half = Z / (1.0 + z2 / all) * (share * (1.0 - share) / all + z2 / (4.0 * all * all)).sqrt();
         let odds = |p: f64| if p >= 1.0 - 1e-12 { f64::INFINITY } else { p.max(0.0) / (1.0 - p) };
         // From events to the quantity: by what one of them makes on either side.
         let of_one = |quantity: f64, events: f64, one: f64| if events > 0.0 { quantity / events } else { one };

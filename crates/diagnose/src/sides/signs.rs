@@ -1,9 +1,6 @@
 //! What tells the causes of CPUs, kernel and memory from their neighbours.
 
-use fingerpost_record::cause::thresholds::{
-    AS_MANY_CALLS, CLIENT_TOO, DEAREST_ENTRY, FEW_FAULTS, GOOD_PART, IN_PROPORTION, LESS_BUSY, LIKE_AMOUNTS, MORE_OF_A_COUNT, MORE_STOLEN,
-    MORE_THAN_KERNEL, MOST_BY_NUMBER, MOST_OF_CPU, SLOWER_CODE, TOLD_BY_TICKS,
-};
+use fingerpost_record::cause::thresholds::*;
 
 use super::clues::{Clues, quantity};
 use super::fitting::{ends, followed, grows, set_now, told_of_another};

@@ -1,10 +1,10 @@
 //! What tells the causes of disks, networks, locks and clients from their neighbours.
 
-use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{
     CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT,
     MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
 };
+use fingerpost_record::{Layer, Unit};
 
 use super::clues::{Clues, quantity};
 use super::fitting::{followed, grows, higher, is_good_part, set_now};
@@ -29,7 +29,8 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
         None => {}
     }
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
-    let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.slow), bytes(others.fast));
+    let [on_slow, on_fast] = [others.slow, others.fast].map(|bytes| Unit::Bytes.format(bytes));
+    let text = format!("others moved {on_slow} on the disk, {on_fast} on the faster side");
     let cost = flush_cost(clues);
     let slower = cost.is_none_or(|cost| cost.times > SAME_COST.value);
     if others.ratio() > TWICE.value && others.slow > OTHERS_BYTES.value && slower {
@@ -45,10 +46,6 @@ fn always_beside(clues: &Clues) -> bool {
     let (Some(beside), Some(alone)) = (clues.places(&[Place::DiskBesideOthers]), clues.places(&[Place::DiskDevice])) else { return false };
     let part = |beside: f64, alone: f64| if beside > 0.0 { beside / (beside + alone) } else { 0.0 };
     behind < beside.more() && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE.value
-}
-
-fn bytes(n: f64) -> String {
-    fingerpost_record::Unit::Bytes.format(n)
 }
 
 /// The share of the step in which the disk was busy, on the slower side.
