@@ -204,9 +204,8 @@ fn told(of: Accounts) -> Beside {
         time(paths.latency.p50),
         time(paths.latency.p99)
     )];
-    notes.extend(
-        saturated.then(|| "the client was the limit itself in most of its repetitions: the service could have answered more".to_owned()),
-    );
+    let limit = "the client was the limit itself in most of its repetitions: the service could have answered more";
+    notes.extend(saturated.then(|| limit.to_owned()));
     Beside { who: theirs.source.clone(), rate, mean, served_rate, served_mean, while_watched, outside, network, saturated, sentence, notes }
 }
 

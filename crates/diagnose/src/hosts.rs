@@ -25,8 +25,11 @@ const CLOCK_TOLERANCE: f64 = 0.02;
 /// The fact of the speculation of a run's own processes.
 pub const TASK_MITIGATIONS: &str = "mitigations of its processes";
 
-/// Every fact of a host and how it tells it, in the order in which they are worth reading.
-const FACTS: [(&str, fn(&Host) -> Option<String>); 36] = [
+/// A fact, and how a host tells it.
+type Fact = (&'static str, fn(&Host) -> Option<String>);
+
+/// Every fact, in the order in which they are worth reading.
+const FACTS: [Fact; 36] = [
     ("kernel", |host| Some(host.kernel.clone())),
     ("operating system", |host| Some(host.os.clone())),
     ("kernel command line", |host| host.cmdline.clone()),

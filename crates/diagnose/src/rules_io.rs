@@ -186,10 +186,8 @@ pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
     }
     let outside = f.followed.as_ref().and_then(|followed| followed.outside);
     evidence.extend((f.stalled > 0.0).then(|| format!("{} of the time no transaction completed", percent(f.stalled))));
-    evidence.extend(
-        outside
-            .map(|share| format!("{} of the load generator's latency lies outside of what the server's connections show", percent(share))),
-    );
+    let lies = |share| format!("{} of the load generator's latency lies outside of what the server's connections show", percent(share));
+    evidence.extend(outside.map(lies));
     let share = f.share(&[Place::OnTheWay]).map(|mut share| {
         // Each overflow costs about as much: what they cost together is as uncertain as their number.
         let lost = f.stalled.max(outside.unwrap_or(0.0));
@@ -225,9 +223,8 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     evidence.extend(f.swap_per_s.map(|n| format!("{} pages swapped a second", significant(n))));
     evidence.extend(f.major_per_s.map(|n| format!("{} major faults a second", significant(n))));
     evidence.extend(f.memory_pressure.map(|share| format!("memory pressure {} of the time", percent(share))));
-    evidence.extend(
-        f.memory_limit.map(|[limit, used]| format!("the limit is {}, of which {} was in use", Unit::Bytes.format(limit), percent(used))),
-    );
+    let limited = |[most, used]: [f64; 2]| format!("the limit is {}, of which {} was in use", Unit::Bytes.format(most), percent(used));
+    evidence.extend(f.memory_limit.map(limited));
     if evidence.is_empty() {
         return None;
     }

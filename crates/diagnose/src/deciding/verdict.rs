@@ -20,9 +20,7 @@ use crate::judging::percent;
 pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
     let mut found = findings.to_vec();
     let mut changed = false;
-    for experiment in experiments {
-        changed |= apply(&mut found, experiment, experiments);
-    }
+    experiments.iter().for_each(|experiment| changed |= apply(&mut found, experiment, experiments));
     if changed {
         // Sentences about what follows from what are made anew with the order.
         found.iter_mut().for_each(chain::forget);

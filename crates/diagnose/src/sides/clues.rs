@@ -228,11 +228,8 @@ impl<'a> Clues<'a> {
         let told = changed.iter().any(|c| c.what == "query_cache");
         let cache = self.total("step.query_cache").map(|pair| self.base_first(pair)).filter(|[b, n]| b != n && !told);
         self.changed = changed;
-        self.changed.extend(cache.map(|[b, n]| Changed {
-            what: "query_cache".into(),
-            words: format!("query_cache: {} → {}", word(b), word(n)),
-            is_build: false,
-        }));
+        let words = |[b, n]: [f64; 2]| format!("query_cache: {} → {}", word(b), word(n));
+        self.changed.extend(cache.map(|on| Changed { what: "query_cache".into(), words: words(on), is_build: false }));
         self
     }
 

@@ -20,8 +20,7 @@ pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
 pub(super) fn came(clues: &Clues) -> Option<Pair> {
-    let came = |o: &Pair| more(o.slow, o.fast);
-    given::others_used(clues).map(|o| o.pair).filter(came)
+    given::others_used(clues).map(|o| o.pair).filter(|o| more(o.slow, o.fast))
 }
 
 fn more(slow: f64, fast: f64) -> bool {

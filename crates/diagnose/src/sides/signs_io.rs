@@ -77,8 +77,8 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
 }
 
 pub(super) fn disk_latency(clues: &Clues) -> Sign {
-    let longer = followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers, Place::DiskOwn], "I/O in the device and its own queue");
-    if let Some(sign) = longer {
+    let places = [Place::DiskDevice, Place::DiskBesideOthers, Place::DiskOwn];
+    if let Some(sign) = followed(clues, &places, "I/O in the device and its own queue") {
         return match (sign, more_of_the_same(clues)) {
             (Fits(text), Some((why, surely))) => growth::against(format!("{text}; {why}"), surely),
             (sign, _) => sign,
