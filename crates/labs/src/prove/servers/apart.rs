@@ -6,11 +6,11 @@
 //! `storage.durability`, which are among [`super::plants`] since; before the first of these changes `app.lock/named`, `app.work/hash` and
 //! `app.calls/cache` were written, and `storage.durability/engine` before the last two (`session`, `pinned`).
 
-use fingerpost_workloads::planted::script::{Script, Share};
+use fingerpost_workloads::planted::script::Script;
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
 use super::around::Neighbour;
-use super::kind::{Kind, Needs, USUAL};
+use super::kind::{Kind, Needs, USUAL, adjustable};
 use super::scene::{self, Pair, Scene, change, computing, little, share_but_first};
 
 /// Every plant that is kept apart, then the controls.
@@ -19,17 +19,13 @@ pub static APART: &[Kind] = &[
         name: "cpu.quota/above",
         what: "the group above the server's gets less CPU time than the server uses",
         engines: &[MariaDb, PostgreSql, Nginx, Redis],
-        scene: computing,
         plant: |pair, m| pair.new.around.parent_quota = Some(1.6 / (1.0 + m)),
-        range: (0.2, 3.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.2, 3.0)
     },
     Kind {
         name: "cpu.affinity/workers",
         what: "the server's workers are confined to one CPU while they run, and the process that started them is not",
         engines: &[Nginx, Apache],
-        scene: computing,
         plant: |pair, _| pair.new.around.children_on = pair.cpus[..1.min(pair.cpus.len())].to_vec(),
         needs: Needs { two_cpus: true, ..USUAL.needs },
         ..USUAL
@@ -49,39 +45,26 @@ pub static APART: &[Kind] = &[
         engines: &[MariaDb, PostgreSql, Sqlite],
         scene: scene::committing,
         plant: |pair, m| pair.new.around.beside(Neighbour::Reads(m.round() as usize)),
-        range: (1.0, 16.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(1.0, 16.0)
     },
     Kind {
         name: "network.accept_queue/redis",
         what: "a listen queue of one before a busy single thread, with a connection for each request",
         engines: &[Redis],
-        scene: |engine| {
-            let mut scene = computing(engine);
-            scene.script.connects = true;
-            scene.script.think_us = 4000;
-            scene
-        },
+        scene: scene::connecting,
         plant: |pair, m| {
             pair.both(|scene| scene.script.clients = m.round() as usize);
             pair.new.plan.set("tcp-backlog", "1");
         },
-        range: (4.0, 32.0),
-        adjustable: true,
         pass: std::time::Duration::from_millis(600),
-        ..USUAL
+        ..adjustable(4.0, 32.0)
     },
     Kind {
         name: "network.delay/request",
         what: "requests in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
         engines: &[Redis, Nginx],
-        scene: |engine| {
-            let mut scene = little(engine);
-            // Long enough between requests that forty milliseconds are not all that a transaction takes.
-            scene.script.think_us = 15_000;
-            scene
-        },
+        // Long enough between requests that forty milliseconds are not all that a transaction takes.
+        scene: |engine| little(engine).with(|scene| scene.script.think_us = 15_000),
         plant: |pair, _| pair.new.script.split = true,
         ..USUAL
     },
@@ -89,28 +72,18 @@ pub static APART: &[Kind] = &[
         name: "app.lock/session",
         what: "another session locks the table again and again, for a while each time",
         engines: &[MariaDb, PostgreSql],
-        scene: |engine| {
-            let mut scene = little(engine);
-            scene.script.clients = 6;
-            scene
-        },
+        scene: |engine| little(engine).with(|scene| scene.script.clients = 6),
         plant: |pair, m| {
             let engine = pair.new.plan.engine;
             pair.new.around.beside(Neighbour::Session(locking(engine, (m * 4000.0) as u32)));
         },
-        range: (0.1, 4.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.1, 4.0)
     },
     Kind {
         name: "app.wait/limited",
         what: "the server delays requests beyond a rate that it was told",
         engines: &[Nginx],
-        scene: |engine| {
-            let mut scene = little(engine);
-            scene.script.think_us = 1000;
-            scene
-        },
+        scene: |engine| little(engine).with(|scene| scene.script.think_us = 1000),
         plant: |pair, m| {
             pair.new.plan.set("http", &format!("limit_req_zone $server_name zone=all:1m rate={}r/s;", (4000.0 / (1.0 + m)) as u32));
             pair.new.plan.set("files", "limit_req zone=all burst=1000;");
@@ -124,29 +97,20 @@ pub static APART: &[Kind] = &[
         engines: &[Proxy],
         scene: little,
         plant: |pair, m| pair.new.backend = vec!["delay 200".into(), format!("gap {}", (m * 1000.0) as u32)],
-        range: (0.1, 2.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.1, 2.0)
     },
     Kind {
         name: "app.work/plan",
         what: "the planner is told not to use indexes",
         engines: &[PostgreSql],
-        scene: |engine| {
-            let mut scene = little(engine);
-            scene.script.shares.clear();
-            scene.share(1.0, &["SELECT 1".to_owned()]);
-            scene
-        },
+        scene: |engine| little(engine).asking("SELECT 1"),
         plant: |pair, m| {
             pair.both(|scene| scene.share(m, &["SELECT val, pad FROM item WHERE id = {r}".to_owned()]));
             for name in ["enable_indexscan", "enable_bitmapscan", "enable_indexonlyscan"] {
                 pair.new.plan.set(name, "off");
             }
         },
-        range: (0.02, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.02, 1.0)
     },
     Kind {
         name: "app.calls/chatty",
@@ -158,44 +122,23 @@ pub static APART: &[Kind] = &[
             pair.base.script.shares[0].asks = vec![one.clone(); 4];
             pair.new.script.shares[0].asks = vec![one; 4 + m.round() as usize];
         },
-        range: (1.0, 9.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(1.0, 9.0)
     },
     Kind {
         name: "client.saturated/quota",
         what: "the load generator's control group gets less CPU time than it uses",
         engines: &[MariaDb, PostgreSql, Redis, Nginx],
-        scene: |engine| {
-            let mut scene = little(engine);
-            scene.script.client_work = 50_000;
-            scene
-        },
+        scene: |engine| little(engine).with(|scene| scene.script.client_work = 50_000),
         plant: |pair, m| pair.new.around.client_quota = Some(1.2 / (1.0 + m)),
-        range: (0.3, 4.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.3, 4.0)
     },
     Kind {
         name: "app.lock/named",
         what: "all transactions take the same lock of their own naming, in place of one each",
         engines: &[MariaDb, PostgreSql],
-        scene: |engine| {
-            let mut scene = little(engine);
-            scene.script.clients = 6;
-            scene.script.shares.clear();
-            scene.share(1.0, &named_lock(engine, "{r}"));
-            scene
-        },
-        plant: |pair, m| {
-            let engine = pair.new.plan.engine;
-            pair.new.script.shares.clear();
-            pair.new.share((1.0 - m).max(1e-6), &named_lock(engine, "{r}"));
-            pair.new.script.shares.push(Share { weight: m, asks: named_lock(engine, "1") });
-        },
-        range: (0.3, 1.0),
-        adjustable: true,
-        ..USUAL
+        scene: |engine| little(engine).asking_all(named_lock(engine, "{r}")).with(|scene| scene.script.clients = 6),
+        plant: |pair, m| pair.all_the_same(m, named_lock),
+        ..adjustable(0.3, 1.0)
     },
     Kind {
         name: "app.work/hash",
@@ -209,12 +152,9 @@ pub static APART: &[Kind] = &[
             };
             let (short, long) = (sum(2), sum(20_000));
             pair.base.share(m, &[short]);
-            pair.new.script.shares.truncate(1);
-            pair.new.share(m, &[long]);
+            share_but_first(&mut pair.new, m, vec![long]);
         },
-        range: (0.01, 0.6),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.01, 0.6)
     },
     Kind {
         name: "storage.durability/engine",
@@ -230,15 +170,12 @@ pub static APART: &[Kind] = &[
             share_but_first(&mut pair.base, m, vec![change("loose")]);
             share_but_first(&mut pair.new, m, vec![change("item")]);
         },
-        range: (0.002, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.002, 1.0)
     },
     Kind {
         name: "app.calls/cache",
         what: "the database keeps a few pages in its own cache and reads the others from the system's again and again",
         engines: &[Sqlite],
-        scene: computing,
         plant: |pair, m| pair.new.plan.set("cache_size", &(m.round() as u32).to_string()),
         range: (1.0, 6.0),
         ..USUAL

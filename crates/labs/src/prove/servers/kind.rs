@@ -6,7 +6,7 @@ use fingerpost_record::Layer;
 use fingerpost_record::cause::cause;
 use fingerpost_workloads::planted::servers::Engine;
 
-use super::scene::{PASS, Pair, Scene};
+use super::scene::{PASS, Pair, Scene, computing};
 
 /// What a kind takes besides root and its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,12 +46,12 @@ pub struct Kind {
     pub pass: Duration,
 }
 
-/// What most kinds have in common.
+/// What most kinds have in common: a server that computes.
 pub const USUAL: Kind = Kind {
     name: "",
     what: "",
     engines: &[],
-    scene: Scene::of,
+    scene: computing,
     plant: |_, _| (),
     range: (1.0, 1.0),
     adjustable: false,
@@ -59,6 +59,11 @@ pub const USUAL: Kind = Kind {
     needs: Needs { two_cpus: false, own_network: false, store_bypass: false, huge_pages: false },
     pass: PASS,
 };
+
+/// The same, with a magnitude of this range that can be changed while the servers run.
+pub const fn adjustable(low: f64, high: f64) -> Kind {
+    Kind { range: (low, high), adjustable: true, ..USUAL }
+}
 
 impl Kind {
     /// The cause that the verdict must name; nothing for a control.

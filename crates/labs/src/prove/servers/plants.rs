@@ -5,7 +5,7 @@ use std::time::Duration;
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
 use super::around::Neighbour;
-use super::kind::{Kind, Needs, USUAL};
+use super::kind::{Kind, Needs, USUAL, adjustable};
 use super::scene::{self, Pair, Scene, change, computing, little, reading_and_writing, share_but_first, sleeping};
 
 /// Two CPUs.
@@ -21,18 +21,14 @@ pub static PLANTS: &[Kind] = &[
         name: "cpu.quota/own",
         what: "the server's control group gets less CPU time than it uses",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
-        scene: computing,
         plant: |pair, m| pair.new.around.quota = Some(DEMAND / (1.0 + m)),
-        range: (0.2, 3.0),
-        adjustable: true,
         joins: true,
-        ..USUAL
+        ..adjustable(0.2, 3.0)
     },
     Kind {
         name: "cpu.affinity/one",
         what: "the server may use one CPU",
         engines: &[MariaDb, PostgreSql, Nginx, Sqlite],
-        scene: computing,
         plant: |pair, _| pair.new.plan.surroundings.cpus = pair.cpus[..1.min(pair.cpus.len())].to_vec(),
         needs: TWO_CPUS,
         ..USUAL
@@ -41,39 +37,29 @@ pub static PLANTS: &[Kind] = &[
         name: "cpu.contention/beside",
         what: "threads of another process use CPU time",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis, Sqlite],
-        scene: computing,
         plant: |pair, m| pair.new.around.beside(Neighbour::Burns(m.round() as usize)),
-        range: (1.0, 6.0),
-        adjustable: true,
         joins: true,
-        ..USUAL
+        ..adjustable(1.0, 6.0)
     },
     Kind {
         name: "cpu.contention/group",
         what: "a process in a control group of its own uses CPU time, with a high weight",
         engines: &[MariaDb, PostgreSql, Nginx],
-        scene: computing,
         plant: |pair, m| pair.new.around.beside(Neighbour::BurnsApart(2, (m * 100.0) as u64)),
-        range: (1.0, 20.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(1.0, 20.0)
     },
     Kind {
         name: "cpu.contention/shells",
         what: "shells that count, each in a process group of its own",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
-        scene: computing,
         plant: |pair, m| pair.new.around.beside(Neighbour::Shells(m.round() as usize)),
-        range: (1.0, 6.0),
-        adjustable: true,
         joins: true,
-        ..USUAL
+        ..adjustable(1.0, 6.0)
     },
     Kind {
         name: "cpu.priority/nice",
         what: "the server is niced, beside a process that uses CPU time on both sides",
         engines: &[MariaDb, PostgreSql, Nginx, Redis],
-        scene: computing,
         plant: |pair, m| {
             pair.both(|scene| scene.around.beside(Neighbour::Burns(2)));
             pair.new.plan.surroundings.nice = m.round() as i32;
@@ -94,7 +80,6 @@ pub static PLANTS: &[Kind] = &[
         name: "cpu.mitigation/store_bypass",
         what: "no speculative store bypass for the server",
         engines: &[MariaDb, PostgreSql, Sqlite, Nginx],
-        scene: computing,
         plant: |pair, _| pair.new.plan.surroundings.store_bypass = true,
         needs: Needs { store_bypass: true, ..USUAL.needs },
         ..USUAL
@@ -103,7 +88,6 @@ pub static PLANTS: &[Kind] = &[
         name: "memory.page_size/small",
         what: "no huge pages for the server",
         engines: &[MariaDb, Redis, Sqlite],
-        scene: computing,
         plant: |pair, _| pair.new.plan.surroundings.no_huge_pages = true,
         needs: Needs { huge_pages: true, ..USUAL.needs },
         ..USUAL
@@ -114,9 +98,7 @@ pub static PLANTS: &[Kind] = &[
         engines: &[Redis],
         scene: scene::large_values,
         plant: |pair, m| pair.new.around.memory_short = Some(m),
-        range: (0.02, 0.35),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.02, 0.35)
     },
     Kind {
         name: "storage.throttle/writes",
@@ -124,9 +106,7 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql, Sqlite, Redis],
         scene: scene::committing,
         plant: |pair, m| pair.new.around.writes = Some((2.0 * pair.rate / (1.0 + m)) as u64),
-        range: (0.3, 6.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.3, 6.0)
     },
     Kind {
         name: "storage.contention/syncer",
@@ -134,9 +114,7 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql, Sqlite, Redis],
         scene: scene::committing,
         plant: |pair, m| pair.new.around.beside(Neighbour::Syncs((10_000.0 / m) as u64)),
-        range: (0.5, 20.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.5, 20.0)
     },
     Kind {
         name: "storage.durability/sync",
@@ -154,9 +132,7 @@ pub static PLANTS: &[Kind] = &[
             pair.base.plan.set(name, off);
             pair.new.plan.set(name, on);
         },
-        range: (0.002, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.002, 1.0)
     },
     Kind {
         name: "storage.durability/journal",
@@ -169,9 +145,7 @@ pub static PLANTS: &[Kind] = &[
             pair.new.plan.set("journal_mode", "truncate");
             pair.both(|scene| scene.script.clients = 1);
         },
-        range: (0.005, 0.3),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.005, 0.3)
     },
     Kind {
         name: "storage.durability/binlog",
@@ -187,9 +161,7 @@ pub static PLANTS: &[Kind] = &[
             });
             pair.new.plan.set("sync-binlog", "1");
         },
-        range: (0.002, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.002, 1.0)
     },
     Kind {
         name: "storage.durability/each",
@@ -197,9 +169,7 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql],
         scene: scene::logging,
         plant: |pair, m| pair.one_by_one(m, 8, "INSERT INTO written VALUES ({r})", ["BEGIN", "COMMIT"]),
-        range: (0.002, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.002, 1.0)
     },
     Kind {
         name: "storage.durability/apart",
@@ -210,9 +180,7 @@ pub static PLANTS: &[Kind] = &[
             Sqlite => pair.one_by_one(m, 5, "UPDATE item SET val = val + 1 WHERE id = {r}", ["BEGIN", "COMMIT"]),
             _ => pair.one_by_one(m, 5, "SET k{r} changed", ["MULTI", "EXEC"]),
         },
-        range: (0.002, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.002, 1.0)
     },
     Kind {
         name: "network.shaping/tbf",
@@ -220,43 +188,31 @@ pub static PLANTS: &[Kind] = &[
         engines: &[Nginx, Redis, Apache],
         scene: scene::large_answers,
         plant: |pair, m| pair.new.around.loopback = Some((pair.rate * scene::ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32),
-        range: (0.3, 2.5),
-        adjustable: true,
         needs: OWN_NETWORK,
-        ..USUAL
+        ..adjustable(0.3, 2.5)
     },
     Kind {
         name: "network.accept_queue/nginx",
         what: "a listen queue of one, with a connection for each request",
         engines: &[Nginx],
-        scene: |engine| {
-            let mut scene = computing(engine);
-            scene.plan.set("main", "worker_processes 1;");
-            scene.script.connects = true;
-            scene.script.think_us = 4000;
-            scene
-        },
+        scene: |engine| scene::connecting(engine).with(|scene| scene.plan.set("main", "worker_processes 1;")),
         plant: |pair, m| {
             pair.both(|scene| scene.script.clients = m.round() as usize);
             pair.new.plan.settings.retain(|(name, _)| name != "listen");
             pair.new.plan.set("listen", "backlog=1");
         },
-        range: (4.0, 24.0),
-        adjustable: true,
         pass: Duration::from_millis(600),
-        ..USUAL
+        ..adjustable(4.0, 24.0)
     },
     Kind {
         name: "network.delay/nagle",
         what: "some answers in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
         engines: &[Nginx],
         scene: |engine| {
-            let mut scene = little(engine);
+            let mut scene = little(engine).asking("/word");
             scene.plan.set("http", "sendfile on; tcp_nopush off;");
             scene.plan.set("server", "location = /word { return 200 \"word\"; }");
-            scene.script.shares.clear();
             scene.script.think_us = 300;
-            scene.share(1.0, &["/word".to_owned()]);
             scene
         },
         plant: |pair, m| {
@@ -264,49 +220,30 @@ pub static PLANTS: &[Kind] = &[
             pair.new.plan.settings.retain(|(_, line)| !line.starts_with("tcp_nodelay"));
             pair.new.plan.set("http", "tcp_nodelay off;");
         },
-        range: (0.003, 0.1),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.003, 0.1)
     },
     Kind {
         name: "app.lock/row",
         what: "many clients change the same row, which each holds for a while",
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
-            let mut scene = little(engine);
             let (name, off) = if engine == MariaDb { ("innodb-flush-log-at-trx-commit", "0") } else { ("synchronous_commit", "off") };
-            scene.plan.set(name, off);
-            scene.script.shares.clear();
-            scene.share(1.0, &scene::held_row(engine, "{r}"));
-            scene
+            little(engine).asking_all(scene::held_row(engine, "{r}")).with(|scene| scene.plan.set(name, off))
         },
-        plant: |pair, m| {
-            let engine = pair.new.plan.engine;
-            pair.new.script.shares.clear();
-            pair.new.share((1.0 - m).max(1e-6), &scene::held_row(engine, "{r}"));
-            pair.new.script.shares.push(fingerpost_workloads::planted::script::Share { weight: m, asks: scene::held_row(engine, "1") });
-        },
-        range: (0.3, 1.0),
-        adjustable: true,
-        ..USUAL
+        plant: |pair, m| pair.all_the_same(m, scene::held_row),
+        ..adjustable(0.3, 1.0)
     },
     Kind {
         name: "app.lock/table",
         what: "changes of the table that others read, which locks it as a whole, instead of another table",
         engines: &[MariaDb],
-        scene: |_| {
-            let mut scene = scene::with_storage("MyISAM");
-            // Of a row that is found by its whole key MariaDB gives the table free before the statement's functions run.
-            scene.share(1.0, &["SELECT val, SLEEP(0.0015) FROM item WHERE id >= {r} LIMIT 1".to_owned()]);
-            scene
-        },
+        // Of a row that is found by its whole key MariaDB gives the table free before the statement's functions run.
+        scene: |_| scene::with_storage("MyISAM").asking("SELECT val, SLEEP(0.0015) FROM item WHERE id >= {r} LIMIT 1"),
         plant: |pair, m| {
             pair.base.share(m, &["UPDATE other SET val = val + 1 WHERE id = {s}".to_owned()]);
             pair.new.share(m, &["UPDATE item SET val = val + 1 WHERE id = {s}".to_owned()]);
         },
-        range: (0.05, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.05, 1.0)
     },
     Kind {
         name: "peer.slow/backend",
@@ -314,9 +251,7 @@ pub static PLANTS: &[Kind] = &[
         engines: &[Proxy],
         scene: little,
         plant: |pair, m| pair.new.backend = vec![format!("delay {}", 200 + (m * 1000.0) as u32)],
-        range: (0.1, 2.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.1, 2.0)
     },
     Kind {
         name: "app.wait/sleep",
@@ -324,10 +259,8 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql],
         scene: little,
         plant: |pair, m| pair.new.share(m, &[sleeping(pair.base.plan.engine, 0.005)]),
-        range: (0.005, 0.2),
-        adjustable: true,
         joins: true,
-        ..USUAL
+        ..adjustable(0.005, 0.2)
     },
     Kind {
         name: "app.work/index",
@@ -341,18 +274,15 @@ pub static PLANTS: &[Kind] = &[
                 pair.new.prepare.push(drop.to_owned());
             }
         },
-        range: (0.01, 0.6),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.01, 0.6)
     },
     Kind {
         name: "app.work/gzip",
         what: "pages are compressed harder",
         engines: &[Nginx, Apache],
         scene: |engine| {
-            let mut scene = computing(engine);
-            scene.plan.settings.retain(|(_, line)| !line.contains("gzip") && !line.contains("CompressionLevel"));
-            scene
+            let compresses = |line: &str| line.contains("gzip") || line.contains("CompressionLevel");
+            computing(engine).with(|scene| scene.plan.settings.retain(|(_, line)| !compresses(line)))
         },
         plant: |pair, m| {
             let level = m.round() as u32;
@@ -370,12 +300,7 @@ pub static PLANTS: &[Kind] = &[
         name: "app.calls/buffers",
         what: "files are read and sent in smaller pieces",
         engines: &[Nginx],
-        scene: |engine| {
-            let mut scene = little(engine);
-            scene.script.shares.clear();
-            scene.share(1.0, &["/large".to_owned()]);
-            scene
-        },
+        scene: |engine| little(engine).asking("/large"),
         plant: |pair, m| {
             pair.base.plan.set("http", "output_buffers 2 32k;");
             pair.new.plan.set("http", &format!("output_buffers 1 {};", (32768.0 / m) as u32));
@@ -393,24 +318,19 @@ pub static PLANTS: &[Kind] = &[
             pair.both(|scene| scene.around.client.cpus = cpu.into_iter().collect());
             pair.new.script.client_work = (m * 1000.0) as u32;
         },
-        range: (3.0, 150.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(3.0, 150.0)
     },
     Kind {
         name: "cpu.contention/pinned",
         what: "threads of another process use CPU time, all on one of the CPUs",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Sqlite],
-        scene: computing,
         plant: |pair, m| {
             let cpu = pair.cpus.last().copied().unwrap_or(0);
             pair.new.around.beside(Neighbour::BurnsOn(m.round() as usize, cpu));
         },
-        range: (1.0, 8.0),
-        adjustable: true,
         joins: true,
         needs: Needs { two_cpus: true, ..USUAL.needs },
-        ..USUAL
+        ..adjustable(1.0, 8.0)
     },
     Kind {
         name: "storage.durability/session",
@@ -429,9 +349,7 @@ pub static PLANTS: &[Kind] = &[
             share_but_first(&mut pair.base, m, loose);
             share_but_first(&mut pair.new, m, kept);
         },
-        range: (0.002, 1.0),
-        adjustable: true,
-        ..USUAL
+        ..adjustable(0.002, 1.0)
     },
     control("control/nothing", "nothing is planted", |_, _| ()),
     control("control/names", "the clients call themselves otherwise", |pair, _| {

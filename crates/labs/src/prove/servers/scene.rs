@@ -53,6 +53,13 @@ impl Pair {
         self.base.share(weight, &[&[begin.to_owned()], &changes[..], &[end.to_owned()]].concat());
         self.new.share(weight, &changes);
     }
+
+    /// With the plant, transactions of this weight are about the same one of what they are about, and the others about any.
+    pub fn all_the_same(&mut self, weight: f64, asks: fn(Engine, &str) -> Vec<String>) {
+        let engine = self.new.plan.engine;
+        let share = |weight, about| Share { weight, asks: asks(engine, about) };
+        self.new.script.shares = vec![share((1.0 - weight).max(1e-6), "{r}"), share(weight, "1")];
+    }
 }
 
 impl Scene {
@@ -67,8 +74,19 @@ impl Scene {
         self.script.shares.push(Share { weight, asks: asks.to_vec() });
     }
 
-    fn asking(mut self, ask: &str) -> Scene {
-        self.script.shares = Script::asking(ask).shares;
+    /// With this request alone.
+    pub fn asking(self, ask: &str) -> Scene {
+        self.asking_all(vec![ask.to_owned()])
+    }
+
+    /// With transactions of these requests alone.
+    pub fn asking_all(self, asks: Vec<String>) -> Scene {
+        self.with(|scene| scene.script.shares = vec![Share { weight: 1.0, asks }])
+    }
+
+    /// With a change.
+    pub fn with(mut self, change: impl FnOnce(&mut Scene)) -> Scene {
+        change(&mut self);
         self
     }
 }
@@ -142,16 +160,13 @@ pub fn little(engine: Engine) -> Scene {
 /// Requests that cost the server CPU time.
 pub fn computing(engine: Engine) -> Scene {
     let sum = "SELECT SUM(val * id % 7), MAX(pad) FROM item WHERE id BETWEEN {r} AND {r} + 250";
-    let mut scene = match engine {
-        Engine::MariaDb | Engine::PostgreSql | Engine::Sqlite => filled(engine).asking(sum),
-        Engine::Redis => filled(engine).asking("SORT list LIMIT 0 1"),
-        Engine::Nginx | Engine::Proxy => filled(engine).asking("/page"),
-        Engine::Apache => filled(engine).asking("/page"),
-    };
+    let mut scene = filled(engine).asking(match engine {
+        Engine::MariaDb | Engine::PostgreSql | Engine::Sqlite => sum,
+        Engine::Redis => "SORT list LIMIT 0 1",
+        Engine::Nginx | Engine::Proxy | Engine::Apache => "/page",
+    });
     match engine {
-        Engine::Nginx | Engine::Proxy => {
-            scene.plan.set("http", "gzip on; gzip_types *; gzip_comp_level 2;");
-        }
+        Engine::Nginx | Engine::Proxy => scene.plan.set("http", "gzip on; gzip_types *; gzip_comp_level 2;"),
         Engine::Apache => {
             scene.plan.set("", "SetOutputFilter DEFLATE");
             scene.plan.set("", "DeflateCompressionLevel 2");
@@ -163,10 +178,7 @@ pub fn computing(engine: Engine) -> Scene {
 
 /// Transactions that are on the disk before they are answered.
 pub fn committing(engine: Engine) -> Scene {
-    let mut scene = match engine {
-        Engine::Redis => filled(engine).asking("SET k{r} {x}"),
-        _ => filled(engine).asking("UPDATE item SET val = val + 1 WHERE id = {r}"),
-    };
+    let mut scene = filled(engine).asking_all(vec![if engine == Engine::Redis { "SET k{r} {x}".into() } else { change("item") }]);
     match engine {
         Engine::Redis => {
             scene.plan.set("appendonly", "yes");
@@ -192,33 +204,23 @@ pub fn reading_and_writing(engine: Engine) -> Scene {
 
 /// As [`reading_and_writing`], with a table that rows are added to.
 pub fn logging(engine: Engine) -> Scene {
-    let mut scene = reading_and_writing(engine);
-    scene.prepare.push("CREATE TABLE written (n INT)".into());
-    scene
+    reading_and_writing(engine).with(|scene| scene.prepare.push("CREATE TABLE written (n INT)".into()))
 }
 
 /// As [`committing`], by one client that reads.
 pub fn reading_alone(engine: Engine) -> Scene {
-    let mut scene = committing(engine);
-    scene.script.clients = 1;
-    scene.script.shares = little(engine).script.shares;
-    scene
+    committing(engine).with(|scene| (scene.script.clients, scene.script.shares) = (1, little(engine).script.shares))
 }
 
 /// The weight of a write in [`reading_and_writing`].
 pub fn write_share(scene: &mut Scene, weight: f64) {
-    let ask = match scene.plan.engine {
-        Engine::Redis => "SET k{r} changed",
-        _ => "UPDATE item SET val = val + 1 WHERE id = {r}",
-    };
-    scene.share(weight, &[ask.to_owned()]);
+    let ask = if scene.plan.engine == Engine::Redis { "SET k{r} changed".to_owned() } else { change("item") };
+    scene.share(weight, &[ask]);
 }
 
 /// MariaDB with tables of another storage engine.
 pub fn with_storage(storage: &str) -> Scene {
-    let mut scene = filled(Engine::MariaDb);
-    scene.prepare = tables(Engine::MariaDb, storage);
-    scene
+    Scene { prepare: tables(Engine::MariaDb, storage), ..filled(Engine::MariaDb) }
 }
 
 /// A statement that does nothing for so long on the server.
@@ -231,11 +233,8 @@ pub fn sleeping(engine: Engine, seconds: f64) -> String {
 
 /// Redis with some fifty megabytes.
 pub fn large_values(engine: Engine) -> Scene {
-    let mut scene = Scene::of(engine);
-    scene.prepare = vec!["@12000 SET k{r} {x}".to_owned()];
-    scene.script.keys = 12_000;
-    scene.share(1.0, &["GET k{r}".to_owned()]);
-    scene
+    let scene = Scene { prepare: vec!["@12000 SET k{r} {x}".to_owned()], ..Scene::of(engine) };
+    scene.asking("GET k{r}").with(|scene| scene.script.keys = 12_000)
 }
 
 /// Bytes of an answer of [`large_answers`] with its head.
@@ -243,14 +242,15 @@ pub const ANSWER: f64 = 66_000.0;
 
 /// Answers of 64 KiB.
 pub fn large_answers(engine: Engine) -> Scene {
-    let mut scene = Scene::of(engine);
     if engine == Engine::Redis {
-        scene.prepare = vec!["SETRANGE large 65535 x".to_owned()];
-        scene.share(1.0, &["GET large".to_owned()]);
-    } else {
-        scene.share(1.0, &["/large".to_owned()]);
+        return Scene { prepare: vec!["SETRANGE large 65535 x".to_owned()], ..Scene::of(engine) }.asking("GET large");
     }
-    scene
+    Scene::of(engine).asking("/large")
+}
+
+/// As [`computing`], with a connection for each request and some time between two.
+pub fn connecting(engine: Engine) -> Scene {
+    computing(engine).with(|scene| (scene.script.connects, scene.script.think_us) = (true, 4000))
 }
 
 /// A transaction that changes a row and holds it for a millisecond.
