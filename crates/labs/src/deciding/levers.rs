@@ -185,6 +185,11 @@ fn huge_pages() -> Option<Lever> {
     lever(Change::HugePages, format!("huge pages for all new memory (always instead of {was})"), acts.into_iter().collect())
 }
 
+/// Whether this is chosen for huge pages.
+pub(crate) fn huge_pages_are(word: &str) -> bool {
+    std::fs::read_to_string(HUGE_PAGES).is_ok_and(|text| chosen(&text) == Some(word))
+}
+
 /// The word in brackets.
 fn chosen(text: &str) -> Option<&str> {
     Some(text.split_once('[')?.1.split_once(']')?.0)

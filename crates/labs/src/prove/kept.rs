@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use fingerpost_measure::estimate;
+use fingerpost_observe::Level;
 use fingerpost_record::{
     Better, Budget, Experiment, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA, Unit,
 };
-use fingerpost_workloads::Step;
+use fingerpost_workloads::{Step, Workload, WorkloadError};
 
 use crate::Sink;
+use crate::attribute::{KeptOpen, Request, attribute_traced};
 
 /// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its time: by
 /// Little's law the mean tells them.
@@ -40,6 +42,37 @@ impl Kept {
     pub(super) fn learn(&mut self, step: &Step, clients: f64) {
         let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
         self.latency = if torn { None } else { self.latency.max(Some(nearly_all(step, clients))) };
+    }
+
+    /// One more pass of this side.
+    pub(super) fn pass(
+        &mut self,
+        workload: &mut dyn Workload,
+        params: &Params,
+        length: Duration,
+        clients: f64,
+        events: &KeptOpen,
+    ) -> Result<(), WorkloadError> {
+        let request = Request {
+            params,
+            length,
+            clients,
+            sweep: &[],
+            query_cache: None,
+            level: Level::Tracing,
+            measured: None,
+            latency: self.latency,
+            events: Some(events),
+        };
+        let attributed = attribute_traced(workload, &request, self)?;
+        // Every pass is traced: what tracing costs, it costs both sides.
+        if let Some(step) = attributed.step {
+            let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+            self.learn(&step, clients);
+            self.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
+        }
+        self.findings = attributed.findings;
+        Ok(())
     }
 }
 

@@ -11,7 +11,8 @@ use fingerpost_sys::cgroup::{CgroupError, Controller, Group, Hierarchies, Thrott
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::scratch::{Scratch, Ticket};
-use fingerpost_sys::{network, swap, task};
+use fingerpost_sys::{network, swap};
+use fingerpost_workloads::planted::surroundings::Surroundings;
 use fingerpost_workloads::rehearsal::{Recipe, Rehearsal, Worker, neighbour};
 use fingerpost_workloads::{WorkloadError, worker};
 
@@ -76,30 +77,15 @@ impl Setting {
 
     /// The rehearsal within these surroundings.
     pub fn rehearsal(&self, recipe: Recipe) -> Rehearsal {
-        let (change, cpus) = (self.change.clone(), self.cpus.clone());
-        let client_cpu = change.client_on_one_cpu.then(|| cpus.last().copied()).flatten();
-        let rehearsal = Rehearsal::new(recipe, &self.dir).prepared(move |command| {
-            if change.one_cpu {
-                task::on_cpus(command, &cpus[..1.min(cpus.len())]);
-            }
-            if change.nice > 0 {
-                task::nice(command, change.nice);
-            }
-            if change.no_huge_pages {
-                task::no_huge_pages(command);
-            }
-            if change.store_bypass {
-                task::no_store_bypass(command);
-            }
-            if change.filter > 0 {
-                task::seccomp_filter(command, change.filter);
-            }
-        });
-        let rehearsal = rehearsal.client_prepared(move |command| {
-            if let Some(cpu) = client_cpu {
-                task::on_cpus(command, &[cpu]);
-            }
-        });
+        let Change { nice, store_bypass, no_huge_pages, filter, .. } = self.change;
+        let one_cpu = |wanted: bool, cpu: Option<&usize>| cpu.filter(|_| wanted).copied().into_iter().collect();
+        let cpus = one_cpu(self.change.one_cpu, self.cpus.first());
+        let filters = (filter > 0).then_some(filter).into_iter().collect();
+        let server = Surroundings { cpus, nice, filters, store_bypass, no_huge_pages };
+        let client = Surroundings { cpus: one_cpu(self.change.client_on_one_cpu, self.cpus.last()), ..Surroundings::default() };
+        let rehearsal = Rehearsal::new(recipe, &self.dir)
+            .prepared(move |command| server.apply(command))
+            .client_prepared(move |command| client.apply(command));
         match self.group.clone() {
             Some(group) => rehearsal.placed(move |pid| {
                 let group = group.lock().unwrap_or_else(PoisonError::into_inner);

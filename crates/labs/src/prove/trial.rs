@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_compare::{Comparison, Options, compare};
-use fingerpost_diagnose::deciding::Eagerness;
-use fingerpost_observe::Level;
-use fingerpost_record::{Finding, Host, Params, Process};
+use fingerpost_record::{Finding, Host, Params};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
 use fingerpost_workloads::rehearsal::{NAME, Rehearsal};
@@ -17,8 +15,9 @@ use super::kept::Kept;
 use super::plants::{Change, Plant};
 use super::setting::Setting;
 use super::{Proof, Result as Verdict, Runs, asking};
-use crate::attribute::{KeptOpen, Request, attribute_traced};
+use crate::attribute::KeptOpen;
 use crate::deciding::ask;
+use crate::deciding::levers::huge_pages_are;
 
 /// Pairs of turns: what noise takes from one or two of them must not decide.
 const PAIRS: usize = 6;
@@ -99,19 +98,15 @@ fn missing(plant: &Plant, course: &Course) -> Option<String> {
     if wants(|c| c.store_bypass) && !task::store_bypass_can_be_chosen() {
         return Some("this CPU or kernel leaves no choice about speculative store bypass".into());
     }
-    if wants(|c| c.no_huge_pages) && huge_pages_are_off() {
+    if wants(|c| c.no_huge_pages) && huge_pages_are("never") {
         return Some("the system has huge pages switched off already".into());
     }
     None
 }
 
-pub(super) fn huge_pages_are_off() -> bool {
-    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|t| t.contains("[never]"))
-}
-
 /// Compares both sides and holds the verdict against the plant.
 pub fn judged(plant: &Plant, runs: Runs) -> Trial {
-    let comparison = compared(&runs);
+    let comparison = compared(&runs, 0.0);
     let mut proof = Proof::of(plant, comparison.causes);
     proof.slower = comparison.rows.first().and_then(|row| row.ratio).map(|r| r.value);
     proof.unexplained = comparison.unexplained;
@@ -119,8 +114,9 @@ pub fn judged(plant: &Plant, runs: Runs) -> Trial {
     Trial { proof, runs: Some(runs) }
 }
 
-fn compared([base, new]: &Runs) -> Comparison {
-    let options = Options { threshold: THRESHOLD, paired: true, ..Options::default() };
+/// Both sides compared; `starts` is by how much two starts of the server are known to differ.
+pub(super) fn compared([base, new]: &Runs, starts: f64) -> Comparison {
+    let options = Options { threshold: THRESHOLD, paired: true, starts };
     compare(std::slice::from_ref(base), std::slice::from_ref(new), &options)
 }
 
@@ -147,7 +143,7 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
     let mut kept = Vec::new();
     for mut side in sides {
         side.rehearsal.stop();
-        result = result.and(side.setting.leave()).and(Ok(()));
+        result = result.and(side.setting.leave());
         drop(side.rehearsal);
         let unmade = side.setting.unmake(scratch);
         result = result.and(unmade);
@@ -159,23 +155,31 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
     Ok([run(kept.pop()), run(new)])
 }
 
+/// Something that is done while this side alone has its surroundings.
+fn turn(
+    side: &mut SideOfTrial,
+    course: &Course,
+    act: impl FnOnce(&mut SideOfTrial) -> Result<(), WorkloadError>,
+) -> Result<(), WorkloadError> {
+    if course.stop.load(Ordering::Relaxed) {
+        return Err(WorkloadError::Failed("interrupted".into()));
+    }
+    side.setting.enter()?;
+    let result = act(side);
+    side.setting.leave()?;
+    result
+}
+
 /// Base and plant, plant and base, and so on: what drifts hits both.
 fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<(), WorkloadError> {
     for side in sides.iter_mut() {
         side.rehearsal.start()?;
     }
     let length = (course.time / (PAIRS as u32 * 2)).max(plant.least);
-    for pair in 0..PAIRS {
-        for turn in 0..2 {
-            if course.stop.load(Ordering::Relaxed) {
-                return Err(WorkloadError::Failed("interrupted".into()));
-            }
-            let side = &mut sides[(pair + turn) % 2];
-            side.setting.enter()?;
-            let result = one_turn(side, plant, length, course.events);
-            side.setting.leave()?;
-            result?;
-        }
+    let (params, clients) = (Params::new(), (plant.recipes)()[0].clients as f64);
+    for n in 0..2 * PAIRS {
+        let pass = |side: &mut SideOfTrial| side.kept.pass(&mut side.rehearsal, &params, length, clients, course.events);
+        turn(&mut sides[(n / 2 + n) % 2], course, pass)?;
     }
     Ok(())
 }
@@ -183,54 +187,16 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
 /// What the passes leave undecided is decided by experiment.
 fn decided(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<(), WorkloadError> {
     let [base, new] = sides else { return Ok(()) };
-    let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(NAME, &Params::new(), course.host));
-    let ask = |side: &mut SideOfTrial, findings: &[Finding], eagerness| experiments(side, plant, findings, eagerness, course);
-    asking::decided([base, new], &compared(&runs), |side| &side.kept, ask)
-}
-
-/// Experiments on one side under its load.
-fn experiments(
-    side: &mut SideOfTrial,
-    plant: &Plant,
-    findings: &[Finding],
-    eagerness: Eagerness,
-    course: &Course,
-) -> Result<(), WorkloadError> {
-    if course.stop.load(Ordering::Relaxed) {
-        return Err(WorkloadError::Failed("interrupted".into()));
-    }
-    side.setting.enter()?;
     let (params, clients) = (Params::new(), (plant.recipes)()[0].clients as f64);
-    let question = asking::question(&params, findings, (&side.kept, clients), eagerness, side.setting.neighbours());
-    let answered = ask(&mut side.rehearsal, &question);
-    side.setting.leave()?;
-    side.kept.experiments.extend(answered.map_err(WorkloadError::Failed)?);
-    Ok(())
-}
-
-fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration, events: &KeptOpen) -> Result<(), WorkloadError> {
-    let clients = (plant.recipes)()[0].clients as f64;
-    let params = Params::new();
-    let request = Request {
-        params: &params,
-        length,
-        clients,
-        sweep: &[],
-        query_cache: None,
-        level: Level::Tracing,
-        measured: None,
-        latency: side.kept.latency,
-        events: Some(events),
+    let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(NAME, &params, course.host));
+    let experiments = |side: &mut SideOfTrial, findings: &[Finding], eagerness| {
+        turn(side, course, |side| {
+            let question = asking::question(&params, findings, (&side.kept, clients), eagerness, side.setting.neighbours());
+            side.kept.experiments.extend(ask(&mut side.rehearsal, &question).map_err(WorkloadError::Failed)?);
+            Ok(())
+        })
     };
-    let attributed = attribute_traced(&mut side.rehearsal, &request, &mut side.kept)?;
-    // Every pass is traced: what tracing costs, it costs both sides.
-    if let Some(step) = attributed.step {
-        let value = step.transactions as f64 / step.elapsed.as_secs_f64();
-        side.kept.learn(&step, clients);
-        side.kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
-    }
-    side.kept.findings = attributed.findings;
-    Ok(())
+    asking::decided([base, new], &compared(&runs, 0.0), |side| &side.kept, experiments)
 }
 
 #[cfg(test)]

@@ -5,10 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_compare::ratio::paired;
-use fingerpost_compare::{Comparison, Options, compare};
-use fingerpost_diagnose::deciding::Eagerness;
-use fingerpost_observe::Level;
-use fingerpost_record::{Finding, Host, Params, Process, Run};
+use fingerpost_record::{Finding, Host, Params, Run};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
 use fingerpost_workloads::planted::servers::Engine;
@@ -21,10 +18,11 @@ use super::scene::{Pair, Scene};
 use super::score::{Effect, Result as Verdict, Row};
 use super::set::Set;
 use super::strength::{Outline, corrected};
-use crate::attribute::{KeptOpen, Request, attribute_traced};
+use crate::attribute::KeptOpen;
 use crate::deciding::ask;
+use crate::deciding::levers::huge_pages_are;
 use crate::prove::kept::Kept;
-use crate::prove::trial::{THRESHOLD, at_most_twice, huge_pages_are_off};
+use crate::prove::trial::{at_most_twice, compared};
 use crate::prove::{Runs, asking};
 
 /// Pairs of turns, at least and at most: passes that vary are made more of.
@@ -90,14 +88,9 @@ pub fn judged(taken: Taken) -> Row {
         Ok(runs) => runs,
         Err((verdict, reason)) => return Row::without(outline, verdict, reason, seconds),
     };
-    let comparison = compared(&runs, outline.engine);
+    let comparison = compared(&runs, spread_of_starts(outline.engine));
     let effect = comparison.rows.first().and_then(|row| row.ratio).map(|r| Effect { value: r.value, low: r.low, high: r.high });
     Row { seconds, unexplained: comparison.unexplained, headline: comparison.headline, ..Row::judged(outline, effect, comparison.causes) }
-}
-
-fn compared([base, new]: &Runs, engine: Engine) -> Comparison {
-    let options = Options { threshold: THRESHOLD, paired: true, starts: spread_of_starts(engine) };
-    compare(std::slice::from_ref(base), std::slice::from_ref(new), &options)
 }
 
 /// By how much two starts of a server differ: what the ratios of controls spread by beyond what their pairs tell, over √2
@@ -123,15 +116,11 @@ fn missing(outline: &Outline, course: &Course) -> Option<String> {
         if kind.needs.store_bypass && !task::store_bypass_can_be_chosen() {
             return Some("this CPU or kernel leaves no choice about speculative store bypass".to_owned());
         }
-        if kind.needs.huge_pages && (huge_pages_are_off() || huge_pages_are_asked_for()) {
+        if kind.needs.huge_pages && (huge_pages_are("never") || huge_pages_are("madvise")) {
             return Some("the system gives huge pages only to those that ask, which no server does".to_owned());
         }
         (kind.needs.own_network && !course.own_network).then(|| "it takes a network of its own".to_owned())
     })
-}
-
-fn huge_pages_are_asked_for() -> bool {
-    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|t| t.contains("[madvise]"))
 }
 
 /// One side while it lives.
@@ -320,7 +309,10 @@ fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course)
             break;
         }
         for half in 0..2 {
-            turn(&mut sides[(i + half) % 2], course, |planted, kept| one_pass(planted, kept, &params, kind.pass, course.events))?;
+            turn(&mut sides[(i + half) % 2], course, |planted, kept| {
+                let clients = planted.clients() as f64;
+                kept.pass(planted, &params, kind.pass, clients, course.events)
+            })?;
         }
     }
     Ok(())
@@ -331,18 +323,15 @@ fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(),
     let (name, params) = (first_name(outline), params(outline));
     let [base, new] = sides else { return Ok(()) };
     let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(name, &params, course.host));
-    let ask = |side: &mut Side, findings: &[Finding], eagerness| experiments(side, &params, findings, eagerness, course);
-    asking::decided([base, new], &compared(&runs, outline.engine), |side| &side.kept, ask)
-}
-
-/// Experiments on one side under its load.
-fn experiments(side: &mut Side, params: &Params, findings: &[Finding], eagerness: Eagerness, course: &Course) -> Result<(), WorkloadError> {
-    let own_neighbours = side.surround.neighbours();
-    turn(side, course, |planted, kept| {
-        let question = asking::question(params, findings, (kept, planted.clients() as f64), eagerness, own_neighbours);
-        kept.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
-        Ok(())
-    })
+    let experiments = |side: &mut Side, findings: &[Finding], eagerness| {
+        let own_neighbours = side.surround.neighbours();
+        turn(side, course, |planted, kept| {
+            let question = asking::question(&params, findings, (kept, planted.clients() as f64), eagerness, own_neighbours);
+            kept.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
+            Ok(())
+        })
+    };
+    asking::decided([base, new], &compared(&runs, spread_of_starts(outline.engine)), |side| &side.kept, experiments)
 }
 
 /// Whether the passes so far tell the effect precisely enough.
@@ -350,28 +339,4 @@ fn precise(sides: &[Side]) -> bool {
     let values = |side: &Side| side.kept.throughput.iter().filter_map(|p| p.value).collect::<Vec<f64>>();
     let ratio = sides.first().zip(sides.last()).and_then(|(base, new)| paired(&values(base), &values(new), true));
     ratio.is_some_and(|r| (r.high / r.low).ln() / 2.0 <= PRECISE)
-}
-
-fn one_pass(planted: &mut Planted, kept: &mut Kept, params: &Params, length: Duration, events: &KeptOpen) -> Result<(), WorkloadError> {
-    let clients = planted.clients() as f64;
-    let request = Request {
-        params,
-        length,
-        clients,
-        sweep: &[],
-        query_cache: None,
-        level: Level::Tracing,
-        measured: None,
-        latency: kept.latency,
-        events: Some(events),
-    };
-    let attributed = attribute_traced(planted, &request, kept)?;
-    // Every pass is traced: what tracing costs, it costs both sides.
-    if let Some(step) = attributed.step {
-        let value = step.transactions as f64 / step.elapsed.as_secs_f64();
-        kept.learn(&step, clients);
-        kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
-    }
-    kept.findings = attributed.findings;
-    Ok(())
 }
