@@ -292,18 +292,10 @@ pub static LAB: Lab = Lab {
             "none, file[:DIR], loop[:PLACE], single[:PLACE] (another partition of the system's drive), dual[:PLACE] (another drive), striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; PLACE is a directory or /dev/PARTITION; the first is the default that others are compared with",
         )
         .several(&["none", "file", "loop", "single", "dual", "striped", "zram", "zswap", "throttled"]),
-        Setting::new(
-            "pressure",
-            "0.6",
-            "memory that is left to the applications as a share of what they need, or `none`",
-        )
-        .one_of(&["none"]),
-        Setting::new(
-            "pressure_by",
-            "limit, or reserve where no controller is",
-            "limit (control group) or reserve (pinned memory)",
-        )
-        .one_of(&["limit", "reserve"]),
+        Setting::new("pressure", "0.6", "memory that is left to the applications as a share of what they need, or `none`")
+            .one_of(&["none"]),
+        Setting::new("pressure_by", "limit, or reserve where no controller is", "limit (control group) or reserve (pinned memory)")
+            .one_of(&["limit", "reserve"]),
         Setting::new("swap_size", "what the applications need", "size of each placement's swap, such as 512M"),
         Setting::new("rounds", "2, more as time allows", "sequences under each placement"),
         Setting::new(
@@ -317,12 +309,7 @@ pub static LAB: Lab = Lab {
             "one reading",
             "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, and the course is kept",
         ),
-        Setting::new(
-            "existing_swap",
-            "on",
-            "off: switch the machine's own swap off for the time of the run",
-        )
-        .one_of(&["on", "off"]),
+        Setting::new("existing_swap", "on", "off: switch the machine's own swap off for the time of the run").one_of(&["on", "off"]),
         Setting::new("throttle", "4M", "bytes a second of a throttled placement"),
     ],
     missing,

@@ -99,27 +99,13 @@ pub static LAB: Lab = Lab {
             "with state=warming: memory that a reader may have, its page cache included, such as 8M (with pages=4000 and urls=400); a list such as none,8M; as root with --allow-system-changes",
         )
         .several(&["none"]),
-        Setting::new(
-            "parts",
-            "rounds,sizes (quick)",
-            "rounds, sizes, folders, depth, readers, served, or all",
-        )
-        .several(&["rounds", "sizes", "folders", "depth", "readers", "served", "all"]),
+        Setting::new("parts", "rounds,sizes (quick)", "rounds, sizes, folders, depth, readers, served, or all")
+            .several(&["rounds", "sizes", "folders", "depth", "readers", "served", "all"]),
         Setting::new("folder", "10,100,1000,10000", "numbers of files in one folder"),
         Setting::new("readers", "1,2,4,8", "numbers of readers at a time"),
-        Setting::new(
-            "dirs",
-            "the work directory",
-            "directories, each on a file system to measure on",
-        )
-        .several(&[])
-        .path(),
-        Setting::new(
-            "filesystems",
-            "none",
-            "ext4, xfs, btrfs, tmpfs: made on loop images, as root with --allow-system-changes",
-        )
-        .several(&settings::FILESYSTEMS),
+        Setting::new("dirs", "the work directory", "directories, each on a file system to measure on").several(&[]).path(),
+        Setting::new("filesystems", "none", "ext4, xfs, btrfs, tmpfs: made on loop images, as root with --allow-system-changes")
+            .several(&settings::FILESYSTEMS),
     ],
     missing,
     check: |settings, profile| Settings::new(settings, profile).map(drop),
