@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Process, Profile};
+use fingerpost_record::{Process, Profile, Unit};
 use fingerpost_workloads::site::reader::Reader;
 
-use super::course::{Contest, Course, LEAST_GROUPS, Row};
+use super::course::{Contest, Course, LEAST_GROUPS, Row, row};
 use super::settings::State;
 use super::start::drop_caches;
 use crate::LabError;
@@ -44,9 +44,9 @@ impl Course<'_, '_, '_> {
                 State::Warming => self.warm_up(contest, &mut random, &mut rows),
                 State::Warm | State::Cold => self.group(contest, &mut random, &mut rows)?,
             }
-            for (store, row) in &rows {
-                let measurement = row.measurement(contest, store);
-                self.context.sink.measurement(measurement);
+            for (store, gave) in &rows {
+                let params = contest.params.clone().with("store", *store);
+                self.context.sink.measurement(row(contest.probe, params, Unit::Nanoseconds, gave.as_deref()));
             }
         }
         Ok(())
@@ -69,16 +69,17 @@ impl Course<'_, '_, '_> {
                 let name = reader.access.name();
                 match measure(reader, &order, contest.state) {
                     Ok(ns) => samples.entry(name).or_default().push(ns / contest.per as f64),
-                    Err(e) => rows.entry(name).or_default().failed = Some(e.to_string()),
+                    Err(e) => _ = rows.insert(name, Err(LabError::Failed(e.to_string()))),
                 }
             }
-            readers.retain(|r| rows.get(r.access.name()).is_none_or(|row| row.failed.is_none()));
+            readers.retain(|r| rows.get(r.access.name()).is_none_or(Result::is_ok));
         }
         readers.into_iter().for_each(|r| r.stop(self.context.scratch));
         for (name, samples) in samples {
             let value = Some(estimate::median(&samples));
-            let process = Process { value, samples, batch: contest.urls as u64, ..Process::default() };
-            rows.entry(name).or_default().processes.push(process);
+            if let Some(Ok(processes)) = rows.get_mut(name) {
+                processes.push(Process { value, samples, batch: contest.urls as u64, ..Process::default() });
+            }
         }
         Ok(())
     }
@@ -87,8 +88,8 @@ impl Course<'_, '_, '_> {
     fn start(&mut self, contest: &Contest, rows: &mut BTreeMap<&'static str, Row>) -> Vec<Reader> {
         let mut readers = Vec::new();
         for &access in contest.stores {
-            let row = rows.entry(access.name()).or_default();
-            if row.skipped.is_some() || row.failed.is_some() {
+            let row = rows.entry(access.name()).or_insert_with(|| Ok(Vec::new()));
+            if row.is_err() {
                 continue;
             }
             let cpu = self.context.cpus.first().copied();
@@ -99,8 +100,7 @@ impl Course<'_, '_, '_> {
                 .and_then(|source| Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch));
             match started.and_then(|mut reader| reader.ask("warm").map(|_| reader)) {
                 Ok(reader) => readers.push(reader),
-                Err(LabError::Missing(why)) => row.skipped = Some(why),
-                Err(e) => row.failed = Some(e.to_string()),
+                Err(e) => *row = Err(e),
             }
         }
         readers

@@ -10,7 +10,7 @@ use super::places::Place;
 use super::prepare::Prepared;
 use super::settings::{Settings, State};
 use super::start::Start;
-use crate::Context;
+use crate::{Context, LabError};
 
 /// The version of the definitions of all rows. In version 1 every page was copied into a buffer, also from where it lay in memory.
 const VERSION: u32 = 2;
@@ -53,50 +53,25 @@ pub struct Contest<'p> {
     pub budget: Duration,
 }
 
-/// A contestant's row as it grows.
-#[derive(Default)]
-pub struct Row {
-    /// What its processes gave.
-    pub processes: Vec<Process>,
-    /// Why it is not available here.
-    pub skipped: Option<String>,
-    /// Why it gave nothing.
-    pub failed: Option<String>,
-}
+/// What a contestant's processes gave so far, or why it gives nothing.
+pub type Row = Result<Vec<Process>, LabError>;
 
 impl Course<'_, '_, '_> {
-    /// Parameters that all rows have: where, when there is more than one place or the user named it.
-    pub fn params(&self) -> Params {
-        self.place.params()
-    }
-
     /// Says what is being done; `within` is the share of the part that is done.
     pub fn progress(&mut self, doing: &str, within: f64) {
         self.context.sink.progress(doing, self.share.0 + self.share.1 * within.min(1.0));
     }
 }
 
-impl Row {
-    /// As it is told after each group of processes.
-    pub(super) fn measurement(&self, contest: &Contest, store: &str) -> Measurement {
-        let params = contest.params.clone().with("store", store);
-        row(contest.probe, params, Unit::Nanoseconds, &self.processes, self.skipped.as_ref(), self.failed.as_ref())
-    }
-}
-
-/// A row of the record from what the processes gave, or why there is nothing.
-pub fn row(
-    probe: &str,
-    params: Params,
-    unit: Unit,
-    processes: &[Process],
-    skipped: Option<&String>,
-    failed: Option<&String>,
-) -> Measurement {
+/// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest failed.
+pub fn row(probe: &str, params: Params, unit: Unit, gave: Result<&[Process], &LabError>) -> Measurement {
     let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
-    if let Some((outcome, why)) = skipped.map(|w| (Outcome::Skipped, w)).or(failed.map(|w| (Outcome::Failed, w))) {
-        return Measurement::without_figure(probe, VERSION, params, unit, better, outcome, why.clone());
-    }
+    let without = |outcome, why| Measurement::without_figure(probe, VERSION, params, unit, better, outcome, why);
+    let processes = match gave {
+        Ok(processes) => processes,
+        Err(LabError::Missing(why)) => return without(Outcome::Skipped, why.clone()),
+        Err(error) => return without(Outcome::Failed, error.to_string()),
+    };
     let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
     let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
     // What is counted, not timed, needs no repetition.
@@ -110,6 +85,6 @@ pub fn row(
         },
         percentiles: estimate::percentiles(&samples, better),
         processes: processes.to_vec(),
-        ..Measurement::without_figure(probe, VERSION, params, unit, better, Outcome::Measured, String::new())
+        ..without(Outcome::Measured, String::new())
     }
 }

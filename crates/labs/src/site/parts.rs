@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use fingerpost_record::{Measurement, Params, Process, Profile, Unit};
+use fingerpost_record::{Process, Profile, Unit};
 use fingerpost_workloads::site::reader::{Reader, numbers};
 use fingerpost_workloads::site::served::Served;
 use fingerpost_workloads::site::tree::{self, Page};
 use fingerpost_workloads::site::{Access, Plan};
 
-use super::course::{Contest, Course, row};
+use super::course::{Contest, Course, Row, row};
 use super::prepare::{Prepared, prepare};
 use super::settings::State;
 use super::start::Start;
@@ -53,7 +53,7 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
     space_and_import(course, &mut prepared)?;
     let (states, cold) = states(course);
     for &state in &states {
-        let params = course.settings.unusual().0.into_iter().fold(course.params(), |p, (k, v)| p.with(&k, v));
+        let params = course.settings.unusual().0.into_iter().fold(course.place.params(), |p, (k, v)| p.with(&k, v));
         let memory = course.settings.memory.clone();
         for bytes in &memory {
             let params = params.clone().with("state", state.name());
@@ -119,10 +119,10 @@ fn is_memory(dir: &Path) -> bool {
 
 fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), LabError> {
     let failed = |e: std::io::Error| LabError::Failed(format!("the site cannot be measured on disk: {e}"));
-    let base = course.settings.unusual().0.into_iter().filter(|(k, _)| k != "urls").fold(course.params(), |p, (k, v)| p.with(&k, v));
+    let base = course.settings.unusual().0.into_iter().filter(|(k, _)| k != "urls").fold(course.place.params(), |p, (k, v)| p.with(&k, v));
     for (store, bytes) in prepared.space().map_err(failed)? {
         let space = [Process::of_one(bytes as f64, 1)];
-        course.context.sink.measurement(row("site.space", base.clone().with("store", store), Unit::Bytes, &space, None, None));
+        course.context.sink.measurement(row("site.space", base.clone().with("store", store), Unit::Bytes, Ok(&space)));
     }
     let pages = tree::read_list(&prepared.list).map_err(failed)?;
     for sentence in prepared.import_again(course.context.scratch) {
@@ -131,20 +131,23 @@ fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), 
     let copied = ("files", prepared.copy_files(&pages).map_err(failed)?);
     for (store, took) in prepared.imports.iter().map(|(s, t)| (*s, t.clone())).chain([copied]) {
         let processes: Vec<Process> = took.iter().map(|t| Process::of_one(t.as_nanos() as f64, 1)).collect();
-        course.context.sink.measurement(row("site.import", base.clone().with("store", store), Unit::Nanoseconds, &processes, None, None));
+        course.context.sink.measurement(row("site.import", base.clone().with("store", store), Unit::Nanoseconds, Ok(&processes)));
     }
     Ok(())
 }
 
 /// A contest of one kind of site, with the time for a page as its figure.
 fn pages(course: &mut Course, probe: &'static str, key: (&str, i64), plan: &Plan, urls: usize, of: usize) -> Result<(), LabError> {
+    if course.context.sink.interrupted() {
+        return Ok(());
+    }
     let stores = few(course);
     let prepared = site(course, &format!("{}-{}", key.0, key.1), false, plan, &stores)?;
     let contest = Contest {
         prepared: &prepared,
         stores: &stores,
         probe,
-        params: course.params().with(key.0, key.1),
+        params: course.place.params().with(key.0, key.1),
         urls,
         per: urls,
         state: State::Warm,
@@ -161,9 +164,6 @@ pub fn sizes(course: &mut Course) -> Result<(), LabError> {
         let plan = Plan { size: Some(size), ..Plan::site(count, course.context.seed) };
         let urls = (SIZED_ROUND / size).clamp(8, 100) as usize;
         pages(course, "site.size", ("size", size as i64), &plan, urls, SIZES.len())?;
-        if course.context.sink.interrupted() {
-            break;
-        }
     }
     Ok(())
 }
@@ -174,9 +174,6 @@ pub fn folders(course: &mut Course) -> Result<(), LabError> {
     for &entries in &numbers {
         let plan = Plan { pages: entries, depth: 1, per_folder: entries, size: Some(1024), seed: course.context.seed };
         pages(course, "site.folder", ("entries", entries as i64), &plan, 100, numbers.len())?;
-        if course.context.sink.interrupted() {
-            break;
-        }
     }
     Ok(())
 }
@@ -186,9 +183,6 @@ pub fn depth(course: &mut Course) -> Result<(), LabError> {
     for depth in DEPTHS {
         let plan = Plan { depth, size: Some(1024), ..Plan::site(1000, course.context.seed) };
         pages(course, "site.depth", ("depth", depth as i64), &plan, 100, DEPTHS.len())?;
-        if course.context.sink.interrupted() {
-            break;
-        }
     }
     Ok(())
 }
@@ -207,24 +201,15 @@ pub fn readers(course: &mut Course) -> Result<(), LabError> {
             break;
         }
         course.progress(&format!("site.readers {} readers={count}", access.name()), i as f64 / total as f64);
-        let params = course.params().with("store", access.name()).with("readers", count as i64);
+        let params = course.place.params().with("store", access.name()).with("readers", count as i64);
         let measured = together(course, &prepared, access, count, spans);
-        course.context.sink.measurement(rate_row("site.readers", params, measured));
+        course.context.sink.measurement(row("site.readers", params, Unit::PerSecond, measured.as_deref()));
     }
     Ok(())
 }
 
-/// A row of pages a second.
-fn rate_row(probe: &str, params: Params, measured: Result<Vec<Process>, LabError>) -> Measurement {
-    match measured {
-        Ok(processes) => row(probe, params, Unit::PerSecond, &processes, None, None),
-        Err(LabError::Missing(why)) => row(probe, params, Unit::PerSecond, &[], Some(&why), None),
-        Err(e) => row(probe, params, Unit::PerSecond, &[], None, Some(&e.to_string())),
-    }
-}
-
 /// So many readers of one kind at a time, several times: pages a second of all of them.
-fn together(course: &mut Course, prepared: &Prepared, access: Access, count: usize, spans: usize) -> Result<Vec<Process>, LabError> {
+fn together(course: &mut Course, prepared: &Prepared, access: Access, count: usize, spans: usize) -> Row {
     let source = prepared.source(access).map_err(LabError::Missing)?;
     let mut readers = Vec::new();
     for _ in 0..count {
@@ -255,7 +240,7 @@ pub fn served(course: &mut Course) -> Result<(), LabError> {
     let stores = few(course);
     let prepared = site(course, "served", true, &plan, &stores)?;
     let pages = tree::read_list(&prepared.list).map_err(|e| LabError::Failed(e.to_string()))?;
-    let mut rates: BTreeMap<&str, Result<Vec<Process>, LabError>> = BTreeMap::new();
+    let mut rates: BTreeMap<&str, Row> = BTreeMap::new();
     let mut order = stores.clone();
     let mut random = fastrand::Rng::with_seed(course.context.seed);
     for round in 0..SPANS {
@@ -274,8 +259,8 @@ pub fn served(course: &mut Course) -> Result<(), LabError> {
         }
     }
     for (store, result) in rates {
-        let params = course.params().with("store", store);
-        course.context.sink.measurement(rate_row("site.served", params, result));
+        let params = course.place.params().with("store", store);
+        course.context.sink.measurement(row("site.served", params, Unit::PerSecond, result.as_deref()));
     }
     Ok(())
 }

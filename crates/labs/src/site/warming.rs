@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub fn skip(course: &mut Course, contest: &Contest, why: &str) {
     for access in contest.stores {
         let params = contest.params.clone().with("store", access.name());
-        course.context.sink.measurement(row(contest.probe, params, Unit::Nanoseconds, &[], Some(&why.to_owned()), None));
+        course.context.sink.measurement(row(contest.probe, params, Unit::Nanoseconds, Err(&LabError::Missing(why.to_owned()))));
     }
 }
 
@@ -38,20 +38,20 @@ impl Course<'_, '_, '_> {
         let mut stores = contest.stores.to_vec();
         random.shuffle(&mut stores);
         for access in stores {
-            let known = rows.entry(access.name()).or_default();
-            if self.context.sink.interrupted() || known.skipped.is_some() || known.failed.is_some() {
+            let known = rows.entry(access.name()).or_insert_with(|| Ok(Vec::new()));
+            let Ok(processes) = known else { continue };
+            if self.context.sink.interrupted() {
                 continue;
             }
             match self.rounds_from_start(contest, access, &lists) {
-                Ok((samples, counters)) => known.processes.push(Process {
+                Ok((samples, counters)) => processes.push(Process {
                     value: Some(estimate::median(&samples)),
                     samples,
                     batch: contest.urls as u64,
                     counters,
                     ..Process::default()
                 }),
-                Err(LabError::Missing(why)) => known.skipped = Some(why),
-                Err(e) => known.failed = Some(e.to_string()),
+                Err(e) => *known = Err(e),
             }
         }
     }
