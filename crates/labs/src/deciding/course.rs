@@ -17,23 +17,24 @@ pub trait Executor {
     /// A sentence; then the experiment ends.
     fn restore(&mut self) -> Result<(), String>;
 
-    /// Lets `settle_s` pass, and counts requests for `stretch_s` then. False when the load is over or the user has had enough.
-    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> bool;
-
-    /// What was counted in each stretch that [`Executor::ask`] was true for, in order; nothing for one that cannot be relied on.
-    fn answers(&mut self) -> Vec<Option<Asked>>;
+    /// Lets `settle_s` pass, and counts requests for `stretch_s` then; nothing for a stretch that cannot be relied on.
+    ///
+    /// # Errors
+    /// The load is over or the user has had enough.
+    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over>;
 }
+
+/// The load is over, or the user has had enough.
+pub struct Over;
 
 /// Time that a change may take beyond its stretch before it is undone by somebody else.
 const GRACE_S: f64 = 0.1;
 
 /// Carries an experiment out; `experiment` says what it is about, and is filled in.
 pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: Experiment, by: Measure) -> Experiment {
-    let mut order = Vec::new();
-    let trouble = turns(executor, course, &mut order).err();
+    let mut asked = Vec::new();
+    let trouble = turns(executor, course, &mut asked).err();
     let trouble = executor.restore().err().or(trouble);
-    let answers = executor.answers();
-    let asked: Vec<(bool, Option<Asked>)> = order.iter().copied().zip(answers).collect();
     experiment.pairs = asked.chunks_exact(2).filter_map(pair).collect();
     experiment.by = by;
     experiment.effect = effect(&experiment.pairs, by);
@@ -45,21 +46,19 @@ pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: E
     experiment
 }
 
-/// The stretches in turns; `order` gets whether each was with the change.
-fn turns(executor: &mut dyn Executor, course: &Course, order: &mut Vec<bool>) -> Result<(), String> {
+/// The stretches in turns; `asked` gets whether each was with the change, and what was counted.
+fn turns(executor: &mut dyn Executor, course: &Course, asked: &mut Vec<(bool, Option<Asked>)>) -> Result<(), String> {
     for n in 0..course.pairs {
         for changed in if n % 2 == 0 { [false, true] } else { [true, false] } {
             if changed {
                 executor.change(course.settle_s + course.stretch_s + GRACE_S)?;
             }
-            let going_on = executor.ask(course.settle_s, course.stretch_s);
+            let counted = executor.ask(course.settle_s, course.stretch_s);
             if changed {
                 executor.restore()?;
             }
-            if !going_on {
-                return Ok(());
-            }
-            order.push(changed);
+            let Ok(counted) = counted else { return Ok(()) };
+            asked.push((changed, counted));
         }
     }
     Ok(())
@@ -85,14 +84,13 @@ mod tests {
         since: f64,
         stretches: usize,
         most: usize,
-        asked: Vec<Option<Asked>>,
         refuses: bool,
     }
 
     impl MadeUp {
         fn new(base: f64, changed: f64) -> MadeUp {
             let rates = [base, changed];
-            MadeUp { rates, changed: false, longest: 0.0, since: 0.0, stretches: 0, most: 1000, asked: Vec::new(), refuses: false }
+            MadeUp { rates, changed: false, longest: 0.0, since: 0.0, stretches: 0, most: 1000, refuses: false }
         }
     }
 
@@ -112,18 +110,15 @@ mod tests {
             }
             Ok(())
         }
-        fn ask(&mut self, settle_s: f64, stretch_s: f64) -> bool {
+        fn ask(&mut self, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
             self.since += settle_s + stretch_s;
             self.stretches += 1;
             // The machine becomes slower and slower: drift that pairs in turns cancel.
             let drift = 1.0 - 0.01 * self.stretches as f64;
             let requests = (self.rates[usize::from(self.changed)] * stretch_s * drift) as u64;
             let latency_ns = (requests > 0).then(|| 1e9 * stretch_s / requests as f64);
-            self.asked.push(Some(Asked { requests, seconds: stretch_s, latency_ns }));
-            self.stretches <= self.most
-        }
-        fn answers(&mut self) -> Vec<Option<Asked>> {
-            std::mem::take(&mut self.asked)
+            let asked = Asked { requests, seconds: stretch_s, latency_ns };
+            if self.stretches <= self.most { Ok(Some(asked)) } else { Err(Over) }
         }
     }
 
@@ -190,13 +185,9 @@ mod tests {
             fn restore(&mut self) -> Result<(), String> {
                 self.0.restore()
             }
-            fn ask(&mut self, settle_s: f64, stretch_s: f64) -> bool {
-                self.0.ask(settle_s, stretch_s)
-            }
-            fn answers(&mut self) -> Vec<Option<Asked>> {
-                let mut all = self.0.answers();
-                all[3] = None;
-                all
+            fn ask(&mut self, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
+                let asked = self.0.ask(settle_s, stretch_s)?;
+                Ok(asked.filter(|_| self.0.stretches != 4))
             }
         }
         let found = carry_out(&mut Torn(&mut server), &course(Change::Weight, 2000.0, 1e-3), experiment(), Measure::Rate);

@@ -245,10 +245,10 @@ impl Pulled {
     /// # Errors
     /// A sentence; what was made of it until then is undone.
     pub fn pull(&mut self, lever: &Lever, scratch: &mut Scratch, limit: Duration) -> Result<(), String> {
-        let steps: Vec<Step> = lever.acts.iter().map(Step::of).collect::<Result<_, _>>()?;
-        let undo: Vec<Undo> = steps.iter().map(Step::undo).collect();
+        let steps = lever.acts.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+        let (undo, make): (Vec<Undo>, Vec<Make>) = steps.into_iter().unzip();
         self.tickets = scratch.begin_brief(&undo, limit).map_err(|e| format!("the journal cannot be written: {e}"))?;
-        let made = steps.iter().try_for_each(Step::make);
+        let made = make.iter().try_for_each(|make| make());
         made.or_else(|error| self.release(scratch).and(Err(error)))
     }
 
@@ -261,53 +261,40 @@ impl Pulled {
     }
 }
 
-/// An act with what is known at the moment of making it.
-enum Step {
-    Group(Setting),
-    Threads(Before),
-    Session(Autogroup, i32),
-    Stop(Vec<(i32, u64)>),
-    Switch { file: PathBuf, was: String, to: String },
-}
+/// Makes an act.
+type Make<'a> = Box<dyn Fn() -> Result<(), String> + 'a>;
 
-impl Step {
-    fn of(act: &Act) -> Result<Step, String> {
-        Ok(match act {
-            Act::Group(setting) => Step::Group(setting.clone()),
-            Act::Threads(pids, to) => Step::Threads(Before::look(pids, to.clone())?),
-            Act::Session(pid, nice) => Step::Session(Autogroup::of(*pid).ok_or("the server has ended")?, *nice),
-            Act::Stop(pids) => {
-                let known = |pid: i32| Some((pid, child::start_time(pid)?));
-                Step::Stop(with_descendants(pids).into_iter().filter_map(known).collect())
-            }
-            Act::Switch { file, was, to } => Step::Switch { file: file.clone(), was: was.clone(), to: to.clone() },
-        })
-    }
-
-    fn undo(&self) -> Undo {
-        match self {
-            Step::Group(s) => Undo::GroupSetting { file: s.file.clone(), content: s.was.clone() },
-            Step::Threads(before) => Undo::Threads { before: before.clone() },
-            Step::Session(before, _) => Undo::Autogroup { before: before.clone() },
-            Step::Stop(processes) => Undo::Continue { processes: processes.clone(), boot: boot_id() },
-            Step::Switch { file, was, .. } => Undo::WriteFile { path: file.clone(), content: was.clone() },
+/// How an act is undone and how it is made, with what is known at the moment of making it.
+fn step(act: &Act) -> Result<(Undo, Make<'_>), String> {
+    Ok(match act {
+        Act::Group(s) => {
+            let trouble = |e| format!("“{}” cannot be written to {}: {e}", s.to, s.file.display());
+            let undo = Undo::GroupSetting { file: s.file.clone(), content: s.was.clone() };
+            (undo, Box::new(move || write_setting(&s.file, &s.to).map_err(trouble)))
         }
-    }
-
-    fn make(&self) -> Result<(), String> {
-        match self {
-            Step::Group(s) => {
-                write_setting(&s.file, &s.to).map_err(|e| format!("“{}” cannot be written to {}: {e}", s.to, s.file.display()))
-            }
-            Step::Threads(before) => before.change().map_err(|e| format!("the threads cannot be changed: {e}")),
-            Step::Session(group, nice) => group.set(*nice).map_err(|e| format!("the session's nice value cannot be set: {e}")),
-            Step::Stop(processes) => processes
-                .iter()
-                .filter(|(pid, started)| child::start_time(*pid) == Some(*started))
-                .try_for_each(|(pid, _)| child::signal(*pid, libc::SIGSTOP).map_err(|e| format!("process {pid} cannot be held: {e}"))),
-            Step::Switch { file, to, .. } => std::fs::write(file, to).map_err(|e| format!("{} cannot be set: {e}", file.display())),
+        Act::Threads(pids, to) => {
+            let before = Before::look(pids, to.clone())?;
+            let undo = Undo::Threads { before: before.clone() };
+            (undo, Box::new(move || before.change().map_err(|e| format!("the threads cannot be changed: {e}"))))
         }
-    }
+        Act::Session(pid, nice) => {
+            let before = Autogroup::of(*pid).ok_or("the server has ended")?;
+            let undo = Undo::Autogroup { before: before.clone() };
+            (undo, Box::new(move || before.set(*nice).map_err(|e| format!("the session's nice value cannot be set: {e}"))))
+        }
+        Act::Stop(pids) => {
+            let known = |pid: i32| Some((pid, child::start_time(pid)?));
+            let processes: Vec<(i32, u64)> = with_descendants(pids).into_iter().filter_map(known).collect();
+            let undo = Undo::Continue { processes: processes.clone(), boot: boot_id() };
+            let hold = |pid: i32| child::signal(pid, libc::SIGSTOP).map_err(|e| format!("process {pid} cannot be held: {e}"));
+            let same = |(pid, started): &&(i32, u64)| child::start_time(*pid) == Some(*started);
+            (undo, Box::new(move || processes.iter().filter(same).try_for_each(|(pid, _)| hold(*pid))))
+        }
+        Act::Switch { file, was, to } => {
+            let undo = Undo::WriteFile { path: file.clone(), content: was.clone() };
+            (undo, Box::new(move || std::fs::write(file, to).map_err(|e| format!("{} cannot be set: {e}", file.display()))))
+        }
+    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use fingerpost_sys::trace::monotonic_ns;
 use fingerpost_sys::turn::{NoTurn, Turn};
 use fingerpost_workloads::{Stamps, Workload};
 
-use self::course::{Executor, carry_out};
+use self::course::{Executor, Over, carry_out};
 use self::levers::{Lever, Pulled, Scope, levers};
 use crate::Sink;
 
@@ -176,7 +176,7 @@ fn conduct(
         if experiment.answer == Answer::NotDone {
             return experiment;
         }
-        let mut executor = Loaded { lever, pulled: Pulled::default(), scratch: &mut scratch, stamps, load: told, asked: Vec::new() };
+        let mut executor = Loaded { lever, pulled: Pulled::default(), scratch: &mut scratch, stamps, load: told };
         carry_out(&mut executor, &course, experiment, by)
     });
     let experiments = carried.collect();
@@ -192,18 +192,15 @@ struct Loaded<'a> {
     stamps: &'a Stamps,
     /// Closed when the load is over.
     load: &'a mpsc::Receiver<()>,
-    asked: Vec<Option<Asked>>,
 }
 
 impl Loaded<'_> {
-    /// Sleeps; false when the load is over.
-    fn wait(&self, seconds: f64) -> bool {
+    /// Sleeps, unless the load is over.
+    fn wait(&self, seconds: f64) -> Result<(), Over> {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
-        match self.load.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Err(mpsc::RecvTimeoutError::Timeout) => true,
-            Ok(()) => self.load.recv_timeout(end.saturating_duration_since(Instant::now())) == Err(mpsc::RecvTimeoutError::Timeout),
-            Err(mpsc::RecvTimeoutError::Disconnected) => false,
-        }
+        let wait = || self.load.recv_timeout(end.saturating_duration_since(Instant::now()));
+        // A word that came before is no end.
+        if wait().and_then(|()| wait()) == Err(mpsc::RecvTimeoutError::Timeout) { Ok(()) } else { Err(Over) }
     }
 }
 
@@ -216,16 +213,12 @@ impl Executor for Loaded<'_> {
         self.pulled.release(self.scratch)
     }
 
-    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> bool {
+    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
         // Stamping goes on all the time: what is under way when it is switched on would be missing.
         self.stamps.set(true);
-        if !self.wait(settle_s) {
-            return false;
-        }
+        self.wait(settle_s)?;
         let begin = monotonic_ns();
-        if !self.wait(stretch_s) {
-            return false;
-        }
+        self.wait(stretch_s)?;
         let end = monotonic_ns();
         let drained = self.stamps.drain();
         let ended: Vec<u64> =
@@ -233,11 +226,6 @@ impl Executor for Loaded<'_> {
         let requests = ended.len() as u64;
         let latency_ns = (requests > 0).then(|| ended.iter().map(|l| *l as f64).sum::<f64>() / requests as f64);
         let asked = Asked { requests, seconds: end.saturating_sub(begin) as f64 * 1e-9, latency_ns };
-        self.asked.push((drained.lost == 0).then_some(asked));
-        true
-    }
-
-    fn answers(&mut self) -> Vec<Option<Asked>> {
-        std::mem::take(&mut self.asked)
+        Ok((drained.lost == 0).then_some(asked))
     }
 }

@@ -14,7 +14,7 @@ use fingerpost_record::{Answer, Asked, Change, Experiment, Finding, Measure, Par
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_workloads::Subjects;
 
-use super::course::{Executor, carry_out};
+use super::course::{Executor, Over, carry_out};
 use super::levers::{Lever, Pulled, Scope, levers};
 use super::{PRIORITY, blank, turn};
 use crate::service::WORKLOAD;
@@ -91,7 +91,7 @@ fn one(
     }
     let course = course_of(lever.offer.change, running.load.0, running.load.1);
     tell(&announced(lever, &course));
-    let mut executor = Watched { lever, pulled: Pulled::default(), scratch, counter, stop: running.stop, asked: Vec::new() };
+    let mut executor = Watched { lever, pulled: Pulled::default(), scratch, counter, stop: running.stop };
     carry_out(&mut executor, &course, experiment, Measure::Latency)
 }
 
@@ -108,7 +108,6 @@ struct Watched<'a> {
     scratch: &'a mut Scratch,
     counter: &'a mut Counter,
     stop: &'a AtomicBool,
-    asked: Vec<Option<Asked>>,
 }
 
 impl Executor for Watched<'_> {
@@ -120,25 +119,20 @@ impl Executor for Watched<'_> {
         self.pulled.release(self.scratch)
     }
 
-    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> bool {
+    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
         if slept(self.stop, Duration::from_secs_f64(settle_s)) {
-            return false;
+            return Err(Over);
         }
         let stop = self.stop;
         let counted = self.counter.count(Duration::from_secs_f64(stretch_s), &mut |pause| slept(stop, pause));
         if stop.load(Ordering::Relaxed) {
-            return false;
+            return Err(Over);
         }
-        self.asked.push(counted.ok().flatten().map(|counted| Asked {
+        Ok(counted.ok().flatten().map(|counted| Asked {
             requests: counted.latencies.len() as u64,
             seconds: counted.length.as_secs_f64(),
             latency_ns: counted.mean_ns(),
-        }));
-        true
-    }
-
-    fn answers(&mut self) -> Vec<Option<Asked>> {
-        std::mem::take(&mut self.asked)
+        }))
     }
 }
 
