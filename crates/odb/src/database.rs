@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
 
 use crate::access::{Reader, Writer};
-use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Store, View};
+use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Layout, Store, Tables, View};
 use crate::lmdb::{LmdbChange, LmdbView};
 use crate::redb::{RedbChange, RedbView};
 use crate::sqlite::{SqliteChange, SqliteView, Way};
@@ -33,63 +33,31 @@ enum Inner {
     Redb(Arc<redb::File>),
 }
 
-/// The engine of a file, from how it begins.
-fn recognise(file: &Path) -> Result<Engine> {
-    let mut start = [0; 24];
-    // A FIFO must not be waited for.
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let mut open = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).map_err(Error::io("cannot open", file))?;
-    let foreign = || Error::Foreign(file.to_owned());
-    if !open.metadata().map_err(Error::io("cannot look at", file))?.is_file() {
-        return Err(foreign());
-    }
-    open.read_exact(&mut start).map_err(|_| foreign())?;
-    match &start {
-        [b'S', b'Q', b'L', b'i', b't', b'e', b' ', b'f', b'o', b'r', b'm', b'a', b't', b' ', b'3', 0, ..] => Ok(Engine::Sqlite),
-        [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Ok(Engine::Redb),
-        // The page's header, then LMDB's magic number in the machine's byte order.
-        [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => Ok(Engine::Lmdb),
-        _ => Err(foreign()),
-    }
-}
-
 impl Database {
     /// Opens a file for reading.
     pub fn open(file: &Path) -> Result<Database> {
-        Self::open_as(file, false)
+        Self::open_as(file, Mode::Read, Way::Mapped, || redb::File::open(file, false))
     }
 
     /// Opens a file for reading and writing.
     pub fn open_for_writing(file: &Path) -> Result<Database> {
-        Self::open_as(file, true)
+        Self::open_as(file, Mode::Write, Way::Mapped, || redb::File::open(file, true))
     }
 
     /// Opens a file for reading by a process that may have so many bytes of memory, page cache included, and perhaps fewer than the file has:
     /// nothing is read ahead, and an engine with a cache of its own keeps that within half of it.
     pub fn open_within(file: &Path, memory: u64) -> Result<Database> {
-        let engine = recognise(file)?;
-        let inner = match engine {
-            Engine::Lmdb => Inner::Lmdb(Env::open(file, Mode::ReadWithin).map_err(Error::io("cannot open", file))?),
-            Engine::Sqlite => Inner::Sqlite { way: Way::Unmapped },
-            Engine::Redb => Inner::Redb(Arc::new(redb::File::open_within(file, usize::try_from(memory / 2).unwrap_or(usize::MAX))?)),
-        };
-        Self::marked(engine, file, inner)
+        let cache = usize::try_from(memory / 2).unwrap_or(usize::MAX);
+        Self::open_as(file, Mode::ReadWithin, Way::Unmapped, || redb::File::open_within(file, cache))
     }
 
-    fn open_as(file: &Path, write: bool) -> Result<Database> {
-        let engine = recognise(file)?;
+    fn open_as(file: &Path, mode: Mode, way: Way, redb: impl FnOnce() -> Result<redb::File>) -> Result<Database> {
+        let engine = Self::engine_of(file)?;
         let inner = match engine {
-            Engine::Lmdb => {
-                let mode = if write { Mode::Write } else { Mode::Read };
-                Inner::Lmdb(Env::open(file, mode).map_err(Error::io("cannot open", file))?)
-            }
-            Engine::Sqlite => Inner::Sqlite { way: Way::Mapped },
-            Engine::Redb => Inner::Redb(Arc::new(redb::File::open(file, write)?)),
+            Engine::Lmdb => Inner::Lmdb(Env::open(file, mode).map_err(Error::io("cannot open", file))?),
+            Engine::Sqlite => Inner::Sqlite { way },
+            Engine::Redb => Inner::Redb(Arc::new(redb()?)),
         };
-        Self::marked(engine, file, inner)
-    }
-
-    fn marked(engine: Engine, file: &Path, inner: Inner) -> Result<Database> {
         let mut database = Database { store: Store { engine, keys: Keys::Nested }, path: file.to_owned(), inner };
         let keys = database.mark().map_err(|e| if engine == Engine::Sqlite { Error::Foreign(file.to_owned()) } else { e })?;
         database.store.keys = keys.ok_or_else(|| Error::Foreign(file.to_owned()))?;
@@ -98,20 +66,28 @@ impl Database {
 
     /// The engine of a file, from how it begins; nothing of the engine runs.
     pub fn engine_of(file: &Path) -> Result<Engine> {
-        recognise(file)
+        let mut start = [0; 24];
+        // A FIFO must not be waited for.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let mut open = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).map_err(Error::io("cannot open", file))?;
+        let foreign = || Error::Foreign(file.to_owned());
+        if !open.metadata().map_err(Error::io("cannot look at", file))?.is_file() {
+            return Err(foreign());
+        }
+        open.read_exact(&mut start).map_err(|_| foreign())?;
+        match &start {
+            [b'S', b'Q', b'L', b'i', b't', b'e', b' ', b'f', b'o', b'r', b'm', b'a', b't', b' ', b'3', 0, ..] => Ok(Engine::Sqlite),
+            [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Ok(Engine::Redb),
+            // The page's header, then LMDB's magic number in the machine's byte order.
+            [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => Ok(Engine::Lmdb),
+            _ => Err(foreign()),
+        }
     }
 
     /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of those is looked at,
     /// so nobody may write to the file meanwhile.
     pub fn open_alone(file: &Path) -> Result<Database> {
-        match recognise(file)? {
-            Engine::Lmdb => {
-                let env = Env::open(file, Mode::ReadAlone).map_err(Error::io("cannot open", file))?;
-                Self::marked(Engine::Lmdb, file, Inner::Lmdb(env))
-            }
-            Engine::Sqlite => Self::marked(Engine::Sqlite, file, Inner::Sqlite { way: Way::Alone }),
-            Engine::Redb => Self::open(file),
-        }
+        Self::open_as(file, Mode::ReadAlone, Way::Alone, || redb::File::open(file, false))
     }
 
     /// Reads everything in the file and tells whether all of it is as an import makes it.
@@ -190,7 +166,7 @@ impl Database {
     /// Makes a new file from what `fill` puts into it, part by part until it says that there is no more. All of it is on disk when this
     /// returns; before that the file is good for nothing, so make it under another name and rename it.
     pub fn build(file: &Path, store: Store, fill: &mut dyn FnMut(&mut dyn Writer) -> Result<bool>) -> Result<()> {
-        let mut parts = Parts { keys: store.keys, nested: nested::Tables::new(), flat: flat::Tables::new(), fill };
+        let mut parts = Parts { keys: store.keys, nested: nested::Tables::default(), flat: flat::Tables::default(), fill };
         match store.engine {
             Engine::Lmdb => {
                 let env = Env::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
@@ -241,8 +217,8 @@ impl Parts<'_> {
     /// comes in order before them can be appended.
     fn next<C: Change>(&mut self, change: &mut C) -> Result<bool> {
         let more = match self.keys {
-            Keys::Nested => (self.fill)(&mut NestedWriter { change, tables: &mut self.nested })?,
-            Keys::Flat => (self.fill)(&mut FlatWriter { change, tables: &mut self.flat })?,
+            Keys::Nested => (self.fill)(&mut Writing { change, tables: &mut self.nested })?,
+            Keys::Flat => (self.fill)(&mut Writing { change, tables: &mut self.flat })?,
         };
         if !more {
             let (head, body) = self.keys.mark().split_at(crate::value::HEAD);
@@ -256,56 +232,34 @@ impl Parts<'_> {
 fn run<C: Change>(change: &mut C, keys: Keys, job: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
     match keys {
         Keys::Nested => {
-            let mut tables = nested::Tables::new();
-            job(&mut NestedWriter { change, tables: &mut tables })?;
+            let mut tables = nested::Tables::default();
+            job(&mut Writing { change, tables: &mut tables })?;
             tables.finish(change)
         }
-        Keys::Flat => job(&mut FlatWriter { change, tables: &mut flat::Tables::new() }),
+        Keys::Flat => job(&mut Writing { change, tables: &mut flat::Tables::default() }),
     }
 }
 
-struct NestedWriter<'c, C> {
+/// Writes through what knows the tables of one kind of keys.
+struct Writing<'c, C, T> {
     change: &'c mut C,
-    tables: &'c mut nested::Tables,
+    tables: &'c mut T,
 }
 
-impl<C: Change> Writer for NestedWriter<'_, C> {
+impl<C: Change, T: Tables> Writer for Writing<'_, C, T> {
     fn table(&mut self, path: &[u8]) -> Result<()> {
-        let path = path::trimmed(path);
-        path::check(path)?;
-        self.tables.make(self.change, path).map(drop)
+        self.tables.table(self.change, path::checked(path)?)
     }
 
     fn put(&mut self, path: &[u8], cell: &Cell) -> Result<()> {
-        let path = path::trimmed(path);
-        path::check(path)?;
-        self.tables.put(self.change, path, cell)
-    }
-}
-
-struct FlatWriter<'c, C> {
-    change: &'c mut C,
-    tables: &'c mut flat::Tables,
-}
-
-impl<C: Change> Writer for FlatWriter<'_, C> {
-    fn table(&mut self, path: &[u8]) -> Result<()> {
-        let path = path::trimmed(path);
-        path::check(path)?;
-        self.tables.make(self.change, path)
-    }
-
-    fn put(&mut self, path: &[u8], cell: &Cell) -> Result<()> {
-        let path = path::trimmed(path);
-        path::check(path)?;
-        self.tables.put(self.change, path, cell)
+        self.tables.put(self.change, path::checked(path)?, cell)
     }
 }
 
 fn walker<V: View + 'static>(keys: Keys, view: V) -> Box<dyn Reader> {
     match keys {
-        Keys::Nested => Box::new(NestedReader { view, key: nested::Key::new() }),
-        Keys::Flat => Box::new(FlatReader { view }),
+        Keys::Nested => Box::new(Walker { view, layout: nested::Key::new() }),
+        Keys::Flat => Box::new(Walker { view, layout: flat::Whole }),
     }
 }
 
@@ -317,47 +271,26 @@ fn request<V: View, R>(view: &mut V, job: impl FnOnce(&mut V) -> Result<R>) -> R
     result
 }
 
-struct NestedReader<V> {
+/// Reads keys of one kind.
+struct Walker<V, L> {
     view: V,
-    key: nested::Key,
+    layout: L,
 }
 
-impl<V: View> Reader for NestedReader<V> {
+impl<V: View, L: Layout> Reader for Walker<V, L> {
     fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool> {
-        request(&mut self.view, |view| nested::cell(view, &mut self.key, path, take))
+        request(&mut self.view, |view| self.layout.cell(view, path, take))
     }
 
     fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
-        request(&mut self.view, |view| nested::part(view, &mut self.key, path, offset, room))
+        request(&mut self.view, |view| self.layout.part(view, path, offset, room))
     }
 
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
-        request(&mut self.view, |view| nested::entry(view, &mut self.key, path))
+        request(&mut self.view, |view| self.layout.entry(view, path))
     }
 
     fn list(&mut self, path: &[u8]) -> Result<Option<Listing>> {
-        request(&mut self.view, |view| nested::list(view, &mut self.key, path))
-    }
-}
-
-struct FlatReader<V> {
-    view: V,
-}
-
-impl<V: View> Reader for FlatReader<V> {
-    fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool> {
-        request(&mut self.view, |view| flat::cell(view, path, take))
-    }
-
-    fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
-        request(&mut self.view, |view| flat::part(view, path, offset, room))
-    }
-
-    fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
-        request(&mut self.view, |view| flat::entry(view, path))
-    }
-
-    fn list(&mut self, path: &[u8]) -> Result<Option<Listing>> {
-        request(&mut self.view, |view| flat::list(view, path))
+        request(&mut self.view, |view| self.layout.list(view, path))
     }
 }

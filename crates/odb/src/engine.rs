@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Result;
+use crate::value::{Cell, Entry, Listing, Part};
 
 /// An embedded engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +118,29 @@ pub(crate) trait Change {
     /// Sets a key's value.
     fn put(&mut self, key: &[u8], head: &[u8], body: &[u8]) -> Result<()>;
     /// The longest key in bytes.
-    fn max_key(&self) -> usize;
+    fn max_key(&self) -> usize {
+        usize::MAX
+    }
+}
+
+/// How keys of one kind are read, within a transaction.
+pub(crate) trait Layout {
+    /// Hands over a cell; false when there is none.
+    fn cell<V: View>(&mut self, view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool>;
+    /// Reads a part of a cell; `None` when there is none.
+    fn part<V: View>(&mut self, view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>>;
+    /// What a path names.
+    fn entry<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Entry>>;
+    /// What a table holds, in the order of the names; `None` when it is no table.
+    fn list<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Listing>>;
+}
+
+/// How keys of one kind are written, by what knows the tables that were met. Paths are trimmed and checked.
+pub(crate) trait Tables {
+    /// Makes a table where it is not there, with those on the way.
+    fn table<C: Change>(&mut self, change: &mut C, path: &[u8]) -> Result<()>;
+    /// Sets a cell, with the tables on the way.
+    fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()>;
 }
 
 /// Where the kind of the keys is written; no path and no table number can be this.

@@ -2,119 +2,109 @@
 
 use std::collections::HashSet;
 
-use crate::engine::{Change, View};
+use crate::engine::{self, Change, Layout, View};
 use crate::nested::split;
-use crate::path::{self, bad_name, shown};
+use crate::path::{self, shown};
 use crate::value::{self, Cell, Entry, Listing, Part, Read};
 use crate::{Error, Result};
 
-/// Hands over a cell; false when there is none.
-#[inline]
-pub(crate) fn cell<V: View>(view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
-    let path = path::trimmed(path);
-    // Our own two keys begin with a slash.
-    if path.is_empty() || path[0] == b'/' {
-        return path::check(path).map(|()| false);
-    }
-    let found = view.get(path, true, |head, body| match value::read(head, body)? {
-        Read::Cell(cell) => {
-            take(cell);
-            Ok(true)
-        }
-        Read::Table(_) => {
-            // A path with a slash too many has the key of a table.
-            path::check(path)?;
-            Err(Error::Damaged(format!("“{}” is a table under the key of a cell", shown(path))))
-        }
-    })?;
-    // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
-    found.unwrap_or_else(|| path::check(path).map(|()| false))
-}
+/// The whole path as the key.
+pub(crate) struct Whole;
 
-/// Reads a part of a cell; `None` when there is none.
-pub(crate) fn part<V: View>(view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
-    let path = path::trimmed(path);
-    path::check(path)?;
-    if path.is_empty() {
-        return Ok(None);
-    }
-    match view.part(path, offset, room)? {
-        Some(piece) => value::part(&piece),
-        None => Ok(None),
-    }
-}
-
-/// What a path names.
-pub(crate) fn entry<V: View>(view: &mut V, path: &[u8]) -> Result<Option<Entry>> {
-    let path = path::trimmed(path);
-    path::check(path)?;
-    if path.is_empty() {
-        return Ok(Some(Entry::Table));
-    }
-    for key in [path.to_vec(), [path, b"/"].concat()] {
-        let found = view.lower_bound(&key, |found, head, length| (found == key).then(|| value::entry(head, length)))?;
-        if let Some(entry) = found.flatten() {
-            return entry.map(Some);
+impl Layout for Whole {
+    #[inline]
+    fn cell<V: View>(&mut self, view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
+        let path = path::trimmed(path);
+        // Our own two keys begin with a slash.
+        if path.is_empty() || path[0] == b'/' {
+            return path::check(path).map(|()| false);
         }
-    }
-    Ok(None)
-}
-
-/// What a table holds, in the order of the names; `None` when it is no table.
-pub(crate) fn list<V: View>(view: &mut V, path: &[u8]) -> Result<Option<Listing>> {
-    if entry(view, path)? != Some(Entry::Table) {
-        return Ok(None);
-    }
-    let path = path::trimmed(path);
-    let prefix = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
-    let mut entries = Vec::new();
-    let mut from = [&prefix[..], b"\0"].concat();
-    loop {
-        let next = view.lower_bound(&from, |key, head, length| {
-            // With flat keys our own two keys begin with a slash, as no path does.
-            key.strip_prefix(&prefix[..]).map(|rest| (rest.to_vec(), value::entry(head, length)))
+        let found = view.get(path, true, |head, body| match value::read(head, body)? {
+            Read::Cell(cell) => {
+                take(cell);
+                Ok(true)
+            }
+            Read::Table(_) => {
+                // A path with a slash too many has the key of a table.
+                path::check(path)?;
+                Err(Error::Damaged(format!("“{}” is a table under the key of a cell", shown(path))))
+            }
         })?;
-        let Some((rest, found)) = next.flatten() else { break };
-        if prefix.is_empty() && rest.first() == Some(&b'/') {
-            from = b"0".to_vec();
-            continue;
-        }
-        let (name, entry) = match rest.iter().position(|&b| b == b'/') {
-            // The key of a table, or of something in it; the next to look at is behind all that is in it.
-            Some(at) => {
-                from = [&prefix[..], &rest[..at], b"0"].concat();
-                (rest[..at].to_vec(), Entry::Table)
-            }
-            None => {
-                from = [&prefix[..], &rest, b"\0"].concat();
-                (rest, found?)
-            }
-        };
-        if let Some(why) = bad_name(&name) {
-            return Err(Error::Damaged(format!("a table holds “{}”: {why}", shown(&name))));
-        }
-        entries.push((name, entry));
+        // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
+        found.unwrap_or_else(|| path::check(path).map(|()| false))
     }
-    // “a.html” comes before “a/” and after “a”, so tables may be out of order.
-    entries.sort_by(|a, b| a.0.cmp(&b.0));
-    entries.dedup_by(|a, b| a.0 == b.0);
-    Ok(Some(entries))
+
+    fn part<V: View>(&mut self, view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+        let path = path::checked(path)?;
+        if path.is_empty() {
+            return Ok(None);
+        }
+        view.part(path, offset, room)?.map_or(Ok(None), |piece| value::part(&piece))
+    }
+
+    fn entry<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Entry>> {
+        let path = path::checked(path)?;
+        if path.is_empty() {
+            return Ok(Some(Entry::Table));
+        }
+        for key in [path.to_vec(), [path, b"/"].concat()] {
+            let found = view.lower_bound(&key, |found, head, length| (found == key).then(|| value::entry(head, length)))?;
+            if let Some(entry) = found.flatten() {
+                return entry.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn list<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Listing>> {
+        if self.entry(view, path)? != Some(Entry::Table) {
+            return Ok(None);
+        }
+        let path = path::trimmed(path);
+        let prefix = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+        let mut entries = Vec::new();
+        let mut from = [&prefix[..], b"\0"].concat();
+        loop {
+            let next = view.lower_bound(&from, |key, head, length| {
+                // With flat keys our own two keys begin with a slash, as no path does.
+                key.strip_prefix(&prefix[..]).map(|rest| (rest.to_vec(), value::entry(head, length)))
+            })?;
+            let Some((rest, found)) = next.flatten() else { break };
+            if prefix.is_empty() && rest.first() == Some(&b'/') {
+                from = b"0".to_vec();
+                continue;
+            }
+            let (name, entry) = match rest.iter().position(|&b| b == b'/') {
+                // The key of a table, or of something in it; the next to look at is behind all that is in it.
+                Some(at) => {
+                    from = [&prefix[..], &rest[..at], b"0"].concat();
+                    (rest[..at].to_vec(), Entry::Table)
+                }
+                None => {
+                    from = [&prefix[..], &rest, b"\0"].concat();
+                    (rest, found?)
+                }
+            };
+            path::check_name(&name)?;
+            entries.push((name, entry));
+        }
+        // “a.html” comes before “a/” and after “a”, so tables may be out of order.
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries.dedup_by(|a, b| a.0 == b.0);
+        Ok(Some(entries))
+    }
 }
 
 /// The state of a writer: tables that this transaction has met.
+#[derive(Default)]
 pub(crate) struct Tables(HashSet<Vec<u8>>);
 
-impl Tables {
-    pub(crate) fn new() -> Tables {
-        Tables(HashSet::new())
-    }
-
-    /// Makes a table where it is not there, with those on the way. `path` is trimmed and checked.
-    pub(crate) fn make<C: Change>(&mut self, change: &mut C, path: &[u8]) -> Result<()> {
+impl engine::Tables for Tables {
+    fn table<C: Change>(&mut self, change: &mut C, path: &[u8]) -> Result<()> {
         if path.is_empty() || self.0.contains(path) {
             return Ok(());
         }
-        self.make(change, split(path).0)?;
+        self.table(change, split(path).0)?;
         let key = [path, b"/"].concat();
         fits(change, &key)?;
         if change.head(path)?.is_some() {
@@ -127,12 +117,11 @@ impl Tables {
         Ok(())
     }
 
-    /// Sets a cell. `path` is trimmed and checked.
-    pub(crate) fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()> {
+    fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()> {
         if path.is_empty() {
             return Err(Error::Mismatch("/".to_owned(), "the root table, not a cell"));
         }
-        self.make(change, split(path).0)?;
+        self.table(change, split(path).0)?;
         fits(change, path)?;
         if change.head(&[path, b"/"].concat())?.is_some() {
             return Err(Error::Mismatch(shown(path), "a table, not a cell"));

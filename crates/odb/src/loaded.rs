@@ -14,7 +14,7 @@ use crate::access::Reader;
 use crate::engine::Piece;
 use crate::names::{Name, Names};
 use crate::nested::ROOT;
-use crate::path::{self, bad_name, shown};
+use crate::path;
 use crate::value::{self, Cell, Entry, HEAD, Kind, Listing, Part, Read};
 use crate::{Error, Result};
 
@@ -94,9 +94,7 @@ impl Loaded {
         let mut from = prefix.to_vec();
         while let Some((key, val)) = self.snapshot.lower_bound(&from)? {
             let Some(name) = key.strip_prefix(&prefix[..]) else { break };
-            if let Some(why) = bad_name(name) {
-                return Err(Error::Damaged(format!("a table holds “{}”: {why}", shown(name))));
-            }
+            path::check_name(name)?;
             let (head, body) = val.split_at(HEAD.min(val.len()));
             let node = match value::read(head, body)? {
                 Read::Table(number) => {
@@ -179,15 +177,13 @@ impl Reader for Loaded {
     }
 
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
-        let path = path::trimmed(path);
-        path::check(path)?;
+        let path = path::checked(path)?;
         self.refresh()?;
         Ok(self.walk(path)?.map(|node| self.describe(node)))
     }
 
     fn list(&mut self, path: &[u8]) -> Result<Option<Listing>> {
-        let path = path::trimmed(path);
-        path::check(path)?;
+        let path = path::checked(path)?;
         self.refresh()?;
         let Some(index) = self.walk(path)?.and_then(Node::table) else { return Ok(None) };
         let found: Vec<(Vec<u8>, u32)> = self.names(index)?.all().collect();

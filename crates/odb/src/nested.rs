@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::engine::{Change, NEXT_KEY, View};
+use crate::engine::{self, Change, Layout, NEXT_KEY, View};
 use crate::names::end_of_name;
-use crate::path::{self, bad_name, shown};
+use crate::path::{self, shown};
 use crate::value::{self, Cell, Entry, Listing, Part, Read};
 use crate::{Error, Result};
 
@@ -69,60 +69,68 @@ fn number(head: &[u8], body: &[u8]) -> Result<Option<u64>> {
     })
 }
 
-/// Hands over a cell; false when there is none.
-#[inline]
-pub(crate) fn cell<V: View>(view: &mut V, key: &mut Key, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
-    let path = path::trimmed(path);
-    if let Some(Walked { table, name }) = walk(view, key, path)?
-        && !name.is_empty()
-    {
-        let found = view.get(key.set(table, name), true, |head, body| match value::read(head, body)? {
-            Read::Cell(cell) => {
-                take(cell);
-                Ok(true)
+impl Layout for Key {
+    #[inline]
+    fn cell<V: View>(&mut self, view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
+        let path = path::trimmed(path);
+        if let Some(Walked { table, name }) = walk(view, self, path)?
+            && !name.is_empty()
+        {
+            let found = view.get(self.set(table, name), true, |head, body| match value::read(head, body)? {
+                Read::Cell(cell) => {
+                    take(cell);
+                    Ok(true)
+                }
+                Read::Table(_) => Ok(false),
+            })?;
+            if let Some(is_cell) = found {
+                return is_cell;
             }
-            Read::Table(_) => Ok(false),
-        })?;
-        if let Some(is_cell) = found {
-            return is_cell;
+        }
+        // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
+        path::check(path).map(|()| false)
+    }
+
+    fn part<V: View>(&mut self, view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+        let path = path::checked(path)?;
+        let Some(Walked { table, name }) = walk(view, self, path)?.filter(|at| !at.name.is_empty()) else { return Ok(None) };
+        view.part(self.set(table, name), offset, room)?.map_or(Ok(None), |piece| value::part(&piece))
+    }
+
+    fn entry<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Entry>> {
+        let path = path::checked(path)?;
+        match walk(view, self, path)? {
+            None => Ok(None),
+            Some(Walked { name: b"", .. }) => Ok(Some(Entry::Table)),
+            Some(Walked { table, name }) => {
+                let wanted = self.set(table, name).to_vec();
+                let found = view.lower_bound(&wanted, |key, head, length| (key == wanted).then(|| value::entry(head, length)))?;
+                found.flatten().transpose()
+            }
         }
     }
-    // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
-    path::check(path).map(|()| false)
-}
 
-/// Reads a part of a cell; `None` when there is none.
-pub(crate) fn part<V: View>(view: &mut V, key: &mut Key, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
-    let path = path::trimmed(path);
-    path::check(path)?;
-    match walk(view, key, path)? {
-        Some(Walked { table, name }) if !name.is_empty() => match view.part(key.set(table, name), offset, room)? {
-            Some(piece) => value::part(&piece),
-            None => Ok(None),
-        },
-        _ => Ok(None),
-    }
-}
-
-/// What a path names.
-pub(crate) fn entry<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<Entry>> {
-    let path = path::trimmed(path);
-    path::check(path)?;
-    match walk(view, key, path)? {
-        None => Ok(None),
-        Some(Walked { name: b"", .. }) => Ok(Some(Entry::Table)),
-        Some(Walked { table, name }) => {
-            let wanted = key.set(table, name).to_vec();
-            let found = view.lower_bound(&wanted, |key, head, length| (key == wanted).then(|| value::entry(head, length)))?;
-            found.flatten().transpose()
+    fn list<V: View>(&mut self, view: &mut V, path: &[u8]) -> Result<Option<Listing>> {
+        let Some(number) = table(view, self, path)? else { return Ok(None) };
+        let prefix = number.to_be_bytes();
+        let mut entries = Vec::new();
+        let mut from = prefix.to_vec();
+        loop {
+            let next = view.lower_bound(&from, |key, head, length| {
+                key.strip_prefix(&prefix).map(|name| value::entry(head, length).map(|entry| (name.to_vec(), entry)))
+            })?;
+            let Some((name, entry)) = next.flatten().transpose()? else { return Ok(Some(entries)) };
+            path::check_name(&name)?;
+            // The smallest key above this one.
+            from = [&prefix[..], &name, b"\0"].concat();
+            entries.push((name, entry));
         }
     }
 }
 
 /// The number of the table that a path names.
 fn table<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<u64>> {
-    let path = path::trimmed(path);
-    path::check(path)?;
+    let path = path::checked(path)?;
     match walk(view, key, path)? {
         None => Ok(None),
         Some(Walked { name: b"", table }) => Ok(Some(table)),
@@ -130,37 +138,14 @@ fn table<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<u64
     }
 }
 
-/// What a table holds, in the order of the names; `None` when it is no table.
-pub(crate) fn list<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<Listing>> {
-    let Some(number) = table(view, key, path)? else { return Ok(None) };
-    let prefix = number.to_be_bytes();
-    let mut entries = Vec::new();
-    let mut from = prefix.to_vec();
-    loop {
-        let next = view.lower_bound(&from, |key, head, length| {
-            key.strip_prefix(&prefix).map(|name| value::entry(head, length).map(|entry| (name.to_vec(), entry)))
-        })?;
-        let Some((name, entry)) = next.flatten().transpose()? else { return Ok(Some(entries)) };
-        if let Some(why) = bad_name(&name) {
-            return Err(Error::Damaged(format!("a table holds “{}”: {why}", shown(&name))));
-        }
-        // The smallest key above this one.
-        from = [&prefix[..], &name, b"\0"].concat();
-        entries.push((name, entry));
-    }
-}
-
 /// The state of a writer: tables that this transaction has met.
+#[derive(Default)]
 pub(crate) struct Tables {
     known: HashMap<Vec<u8>, u64>,
     next: Option<u64>,
 }
 
 impl Tables {
-    pub(crate) fn new() -> Tables {
-        Tables { known: HashMap::new(), next: None }
-    }
-
     /// The number of a table, made where it is not there, with those on the way. `path` is trimmed and checked.
     pub(crate) fn make<C: Change>(&mut self, change: &mut C, path: &[u8]) -> Result<u64> {
         if path.is_empty() {
@@ -205,9 +190,14 @@ impl Tables {
             None => Ok(()),
         }
     }
+}
 
-    /// Sets a cell. `path` is trimmed and checked.
-    pub(crate) fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()> {
+impl engine::Tables for Tables {
+    fn table<C: Change>(&mut self, change: &mut C, path: &[u8]) -> Result<()> {
+        self.make(change, path).map(drop)
+    }
+
+    fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()> {
         let (above, name) = split(path);
         if name.is_empty() {
             return Err(Error::Mismatch("/".to_owned(), "the root table, not a cell"));

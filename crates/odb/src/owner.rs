@@ -30,11 +30,11 @@ pub fn standing(file: &Path) -> Result<Standing> {
 
 fn one(file: &Path) -> Result<Standing> {
     let directory = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let meta = std::fs::metadata(file).map_err(Error::io("cannot open", file))?;
-    let link = std::fs::symlink_metadata(file).map_err(Error::io("cannot open", file))?;
-    let beside = std::fs::metadata(directory).map_err(Error::io("cannot look at", directory))?;
-    let me = rustix::process::geteuid().as_raw();
-    Ok(judge(me, (&meta).into(), (&link).into(), (&beside).into()))
+    let whose = |meta: Metadata| Whose { uid: meta.uid(), mode: meta.mode() };
+    let target = std::fs::metadata(file).map_err(Error::io("cannot open", file)).map(whose)?;
+    let link = std::fs::symlink_metadata(file).map_err(Error::io("cannot open", file)).map(whose)?;
+    let beside = std::fs::metadata(directory).map_err(Error::io("cannot look at", directory)).map(whose)?;
+    Ok(judge(rustix::process::geteuid().as_raw(), target, link, beside))
 }
 
 /// Owner and mode.
@@ -42,12 +42,6 @@ fn one(file: &Path) -> Result<Standing> {
 struct Whose {
     uid: u32,
     mode: u32,
-}
-
-impl From<&Metadata> for Whose {
-    fn from(meta: &Metadata) -> Whose {
-        Whose { uid: meta.uid(), mode: meta.mode() }
-    }
 }
 
 fn judge(me: u32, file: Whose, link: Whose, directory: Whose) -> Standing {

@@ -15,6 +15,12 @@ pub(crate) fn trimmed(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
 }
 
+/// The same, where it is a path.
+pub(crate) fn checked(path: &[u8]) -> Result<&[u8]> {
+    let path = trimmed(path);
+    check(path).map(|()| path)
+}
+
 /// Refuses what is no path. `path` is trimmed.
 pub(crate) fn check(path: &[u8]) -> Result<()> {
     if is_fine(path) {
@@ -47,7 +53,7 @@ fn is_fine(path: &[u8]) -> bool {
 }
 
 /// What is wrong with a name; also asked of names that come out of a file, before anything is written in their place.
-pub(crate) fn bad_name(name: &[u8]) -> Option<&'static str> {
+fn bad_name(name: &[u8]) -> Option<&'static str> {
     match name {
         b"" => Some("one of its names is empty"),
         b"." | b".." => Some("“.” and “..” are no names"),
@@ -56,6 +62,11 @@ pub(crate) fn bad_name(name: &[u8]) -> Option<&'static str> {
         _ if name.contains(&b'/') => Some("one of its names holds a slash"),
         _ => None,
     }
+}
+
+/// Refuses a table's name that comes out of a file and is none.
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
+    bad_name(name).map_or(Ok(()), |why| Err(Error::Damaged(format!("a table holds “{}”: {why}", shown(name)))))
 }
 
 /// The characters of a path that a sentence quotes: a damaged file may claim a name of a megabyte.

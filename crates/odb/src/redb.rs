@@ -146,8 +146,4 @@ impl Change for RedbChange<'_> {
         back.copy_from_slice(body);
         Ok(())
     }
-
-    fn max_key(&self) -> usize {
-        usize::MAX
-    }
 }

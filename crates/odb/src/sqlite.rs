@@ -240,8 +240,4 @@ impl Change for SqliteChange<'_> {
         self.0.prepare_cached(sql)?.execute(params![key, head, body, id])?;
         Ok(())
     }
-
-    fn max_key(&self) -> usize {
-        usize::MAX
-    }
 }

@@ -1,21 +1,19 @@
 //! Cells, and how entries are written as values.
 
-use std::fmt;
-
 use crate::engine::Piece;
 use crate::{Error, Result};
 
-/// What a cell holds.
+/// What a cell holds; the number is how a file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Text: pages, style sheets, data that a person reads.
-    Text,
+    Text = 1,
     /// Anything else: pictures, archives.
-    Binary,
+    Binary = 2,
     /// A program.
-    Script,
+    Script = 3,
     /// An outline (OPML).
-    Outline,
+    Outline = 4,
 }
 
 impl Kind {
@@ -29,23 +27,8 @@ impl Kind {
         }
     }
 
-    fn tag(self) -> u8 {
-        match self {
-            Kind::Text => 1,
-            Kind::Binary => 2,
-            Kind::Script => 3,
-            Kind::Outline => 4,
-        }
-    }
-
     fn from_tag(tag: u8) -> Option<Kind> {
-        [Kind::Text, Kind::Binary, Kind::Script, Kind::Outline].into_iter().find(|k| k.tag() == tag)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        [Kind::Text, Kind::Binary, Kind::Script, Kind::Outline].into_iter().find(|k| *k as u8 == tag)
     }
 }
 
@@ -124,7 +107,7 @@ pub(crate) fn head(tag: u8, number: [u8; 8]) -> [u8; HEAD] {
 
 /// What stands before a cell's body.
 pub(crate) fn cell_head(cell: &Cell) -> [u8; HEAD] {
-    head(cell.kind.tag(), cell.modified.to_le_bytes())
+    head(cell.kind as u8, cell.modified.to_le_bytes())
 }
 
 /// A table's value: its number (0 with flat keys, which need none).

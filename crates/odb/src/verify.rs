@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::engine::{FORMAT_KEY, Keys, NEXT_KEY, View};
 use crate::nested::ROOT;
-use crate::path::{bad_name, check, shown};
+use crate::path::{check, check_name, shown};
 use crate::value::{self, Part};
 use crate::{Error, Result};
 
@@ -95,7 +95,7 @@ impl<V: View> Scan<'_, V> {
 
     fn nested(&mut self, key: &[u8], part: Option<Part>) -> Result<()> {
         let (table, name) = key.split_first_chunk::<8>().ok_or_else(|| damaged("a key is cut short"))?;
-        fine_name(name)?;
+        check_name(name)?;
         let table = u64::from_be_bytes(*table);
         if table != ROOT {
             self.tables.holding.insert(table);
@@ -133,13 +133,6 @@ fn flat(key: &[u8], is_table: bool) -> Result<()> {
         _ => return Err(damaged("an entry is no table and no cell")),
     };
     check(path).map_err(|_| damaged(&format!("it holds “{}”, which is no path", shown(path))))
-}
-
-fn fine_name(name: &[u8]) -> Result<()> {
-    match bad_name(name) {
-        Some(why) => Err(damaged(&format!("a table holds “{}”: {why}", shown(name)))),
-        None => Ok(()),
-    }
 }
 
 fn damaged(what: &str) -> Error {
