@@ -22,7 +22,7 @@ use fingerpost_workloads::database::options::Engine;
 use crate::database::rows::Repetitions;
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
-use crate::lab::{file_system, not_started_again, wanted};
+use crate::lab::{by_profile, file_system, not_started_again, wanted};
 use crate::rows::Definition;
 use crate::sink::in_turn;
 use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
@@ -60,13 +60,8 @@ impl Plan {
     /// Rounds by the profile: rather many short steps than few long ones, as what drifts hits each round alike. Each step is as long as the
     /// time that is left allows, and where there are too many steps, rounds are fewer.
     fn new(profile: Profile, left: Duration, steps: usize, renewal: Duration) -> Plan {
-        let rounds = match profile {
-            Profile::Screen | Profile::Quick | Profile::Imported => 7,
-            Profile::Standard => 11,
-            Profile::Thorough => 15,
-        };
         let shortest = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * steps.max(1) as u32 + renewal;
-        let rounds = rounds.min((left.as_nanos() / shortest.as_nanos()) as usize).max(LEAST_ROUNDS);
+        let rounds = by_profile(profile, [7, 11, 15]).min((left.as_nanos() / shortest.as_nanos()) as usize).max(LEAST_ROUNDS);
         let each = (left.saturating_sub(renewal * rounds as u32) / (rounds * steps.max(1)) as u32).saturating_sub(STEP_OVERHEAD);
         // The warm-up is a share of the step within limits, so the length is the largest that fits together with its own warm-up.
         let mut length = each.saturating_sub(warm_up(each));
@@ -79,12 +74,7 @@ impl Plan {
 
 /// How much time the lab takes of what it may take.
 fn allowance(profile: Profile, budget: Duration) -> Duration {
-    let enough = match profile {
-        Profile::Screen | Profile::Quick | Profile::Imported => 31,
-        Profile::Standard => 90,
-        Profile::Thorough => 400,
-    };
-    budget.min(Duration::from_secs(enough))
+    budget.min(Duration::from_secs(by_profile(profile, [31, 90, 400])))
 }
 
 fn run(ctx: &mut Context) -> Result<(), LabError> {
@@ -126,7 +116,7 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         let described = workload.described().to_owned();
         let all = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)?;
         all.iter().filter_map(|r| r.observation(&described)).for_each(|observation| ctx.sink.observation(observation));
-        stalls::told("database", all.iter().map(Repetitions::steps)).iter().for_each(|sentence| ctx.sink.warn(sentence));
+        stalls::told("database", all.iter().map(|r| (&r.params, &r.steps[..]))).iter().for_each(|sentence| ctx.sink.warn(sentence));
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         in_turn(ctx.sink, |sink| {
             explain(&mut workload, &measured, &course, sink)?;
@@ -183,12 +173,12 @@ fn rounds(
             let params = &steps[i];
             sink.progress(&format!("database, round {round} of {}: {params}", plan.rounds), 0.7 * done / total);
             match in_turn(sink, |_| workload.step(params, plan.length)) {
-                Ok(step) => repetitions[i].add(step),
+                Ok(step) => repetitions[i].steps.push(step),
                 // Nothing was ever measured, and the rest would fail alike.
                 Err(error) if done == 0.0 => return Err(error),
                 Err(error) => {
                     sink.warn(&format!("database {params}: {error}"));
-                    repetitions[i].fail(error.to_string());
+                    repetitions[i].failure = Some(error.to_string());
                 }
             }
             done += 1.0;

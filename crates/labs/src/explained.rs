@@ -11,6 +11,7 @@ use fingerpost_workloads::Workload;
 
 use crate::attribute::{Attributed, KeptOpen, Request, attribute, hand_over_findings};
 use crate::deciding::{Question, decide};
+use crate::lab::by_profile;
 use crate::{LabError, Sink};
 
 /// Steps that are explained of one table at most.
@@ -24,11 +25,7 @@ const SHARE: f64 = 0.35;
 
 /// The length of a traced pass.
 pub fn pass(profile: Profile, budget: Duration, tables: usize) -> Duration {
-    let enough = match profile {
-        Profile::Screen | Profile::Quick => Duration::from_millis(1300),
-        Profile::Standard | Profile::Imported => Duration::from_secs(4),
-        Profile::Thorough => Duration::from_secs(10),
-    };
+    let enough = Duration::from_millis(by_profile(profile, [1300, 4000, 10_000]));
     let each = budget.mul_f64(SHARE) / (MOST_STEPS * tables.max(1) as u32);
     each.saturating_sub(OVERHEAD).mul_f64(0.8).clamp(SHORTEST, enough)
 }

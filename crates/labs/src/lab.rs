@@ -104,6 +104,16 @@ pub fn not_started_again(server: &str, round: usize, error: &LabError) -> String
     format!("the {server} could not be started for round {round}, and the rounds before it are all: {error}")
 }
 
+/// What a profile has, of what a quick, a standard and a thorough run have.
+pub fn by_profile<T>(profile: Profile, [quick, standard, thorough]: [T; 3]) -> T {
+    match profile {
+        Profile::Screen | Profile::Quick => quick,
+        // What is imported is not measured.
+        Profile::Standard | Profile::Imported => standard,
+        Profile::Thorough => thorough,
+    }
+}
+
 /// Whether a part that takes time is wanted: not in a quick run, unless it was asked for.
 pub fn wanted(settings: &Params, key: &str, profile: Profile) -> Result<bool, LabError> {
     match settings.get(key).map(ToString::to_string).as_deref() {

@@ -69,13 +69,13 @@ pub fn measure(workload: &mut dyn Workload, step: &Params, whole: Duration, desc
         match repetition(workload, step, length) {
             Ok((done, of)) => {
                 begun_s.get_or_insert(begins);
-                all.add(done);
+                all.steps.push(done);
                 turns.push(of);
             }
             Err(error) if turns.is_empty() => return Err(error),
             Err(error) => {
                 sink.warn(&format!("the load ended early: {error}"));
-                all.fail(error.to_string());
+                all.failure = Some(error.to_string());
                 break;
             }
         }
@@ -153,7 +153,7 @@ fn network(clients: &[i32]) -> Option<u32> {
 
 /// Transactions and round trips a second, and how long a round trip took.
 fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
-    let (params, steps) = all.steps();
+    let Repetitions { params, steps, .. } = all;
     let mut throughput = all.throughput();
     THROUGHPUT.clone_into(&mut throughput.probe);
     throughput.version = VERSION;
@@ -180,7 +180,7 @@ fn row(like: &Measurement, of: &Definition, params: Params, processes: Vec<Proce
 
 /// The client's own account, with its round trips and when by its own clock it was.
 fn account(of: Observation, all: &Repetitions, turns: &[Turns], (begun_s, ended_s): (f64, f64)) -> Observation {
-    let (_, steps) = all.steps();
+    let steps = &all.steps;
     let seconds: f64 = steps.iter().map(|s| s.elapsed.as_secs_f64()).sum();
     let counted: u64 = turns.iter().map(|t| t.latencies.total()).sum();
     let mut totals: BTreeMap<String, f64> = of.totals;

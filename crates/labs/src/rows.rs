@@ -1,7 +1,10 @@
 //! How repetitions become a row, and what the rows of labs mean, for `list NAME` and for whoever hovers over a name on a page.
 
+use std::collections::BTreeMap;
+
 use fingerpost_measure::estimate::across_processes;
 use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Process, Unit};
+use fingerpost_workloads::Step;
 
 /// What all rows of a name have in common.
 pub struct Definition {
@@ -39,6 +42,15 @@ impl Definition {
     pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
         Measurement::without_figure(self.probe, self.version, params, self.unit, self.better, outcome, reason)
     }
+}
+
+/// What went wrong in these steps, and how often.
+pub fn errors(steps: &[Step]) -> BTreeMap<&str, u64> {
+    let mut errors = BTreeMap::new();
+    for (kind, n) in steps.iter().flat_map(|s| &s.client.errors) {
+        *errors.entry(kind.as_str()).or_default() += n;
+    }
+    errors
 }
 
 /// What the rows of a desktop's tasks are, beside whichever server.

@@ -20,8 +20,8 @@ use fingerpost_workloads::{Step, Workload, quantile};
 
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, Measured, explain};
-use crate::lab::{not_started_again, wanted};
-use crate::rows::Definition;
+use crate::lab::{by_profile, not_started_again, wanted};
+use crate::rows::{Definition, errors};
 use crate::sink::in_turn;
 use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
@@ -53,11 +53,7 @@ const OWN_STALLS: f64 = 0.05;
 
 /// Rounds, and the length of a window, for a time and a number of steps.
 fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
-    let rounds = match profile {
-        Profile::Screen | Profile::Quick => 6,
-        Profile::Standard | Profile::Imported => 9,
-        Profile::Thorough => 15,
-    };
+    let rounds = by_profile(profile, [6, 9, 15]);
     let windows = rounds * steps.max(1) as u32;
     let overhead = OVERHEAD * (windows + steps as u32);
     (rounds, (budget.saturating_sub(overhead) / windows).clamp(WINDOW.0, WINDOW.1))
@@ -79,7 +75,7 @@ impl Row {
         if saturated.len() * 2 > self.rounds.len() {
             return saturated.first().map(|s| (*s).clone());
         }
-        let errors = self.errors();
+        let errors = errors(&self.rounds);
         if !errors.is_empty() {
             let requests: u64 = self.rounds.iter().map(|s| s.transactions).sum();
             let kinds = errors.iter().map(|(kind, n)| format!("{kind} {n} times")).collect::<Vec<_>>().join(", ");
@@ -87,14 +83,6 @@ impl Row {
         }
         let stalled: Vec<String> = self.rounds.iter().filter_map(own_stalls).collect();
         if stalled.len() * 2 > self.rounds.len() { stalled.into_iter().next() } else { None }
-    }
-
-    fn errors(&self) -> BTreeMap<&str, u64> {
-        let mut errors = BTreeMap::new();
-        for (kind, n) in self.rounds.iter().flat_map(|s| &s.client.errors) {
-            *errors.entry(kind.as_str()).or_default() += n;
-        }
-        errors
     }
 
     /// The row of the throughput.
@@ -181,7 +169,7 @@ impl Row {
             ("time_wait.sockets".to_owned(), clients().map(|c| c.time_wait).max().unwrap_or(0) as f64),
             ("listen.overflows".to_owned(), clients().map(|c| c.listen_overflows).sum::<u64>() as f64),
         ]);
-        totals.extend(self.errors().into_iter().map(|(kind, n)| (format!("error.{kind}"), n as f64)));
+        totals.extend(errors(&self.rounds).into_iter().map(|(kind, n)| (format!("error.{kind}"), n as f64)));
         Observation {
             workload: "web".to_owned(),
             params: self.params.clone(),

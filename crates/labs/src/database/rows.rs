@@ -7,7 +7,7 @@ use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Perce
 use fingerpost_workloads::{Step, quantile};
 
 use crate::explained::Measured;
-use crate::rows::Definition;
+use crate::rows::{self, Definition};
 use crate::stalls;
 
 /// Transactions completed a second: queries for the reading mixes, committed transactions for the writing one.
@@ -25,25 +25,18 @@ const TOLERABLE_ERRORS: f64 = 0.001;
 /// All that one step gave in the rounds so far.
 #[derive(Clone, Debug)]
 pub struct Repetitions {
-    params: Params,
-    steps: Vec<Step>,
-    failure: Option<String>,
+    /// Of the step.
+    pub params: Params,
+    /// Every one that was completed.
+    pub steps: Vec<Step>,
+    /// Why the latest that failed did.
+    pub failure: Option<String>,
 }
 
 impl Repetitions {
     /// None yet.
     pub fn new(params: Params) -> Self {
         Repetitions { params, steps: Vec::new(), failure: None }
-    }
-
-    /// One more.
-    pub fn add(&mut self, step: Step) {
-        self.steps.push(step);
-    }
-
-    /// One that failed.
-    pub fn fail(&mut self, sentence: String) {
-        self.failure = Some(sentence);
     }
 
     /// The rows as far as they are known.
@@ -54,7 +47,7 @@ impl Repetitions {
     /// The row of the throughput alone.
     pub fn throughput(&self) -> Measurement {
         let processes = self.steps.iter().map(|step| Process {
-            value: Some(rate(step)),
+            value: Some(step.transactions as f64 / step.elapsed.as_secs_f64()),
             samples: step.throughput.clone(),
             // A sample is a stretch of time, in which this many transactions completed on average.
             batch: step.transactions / step.throughput.len().max(1) as u64,
@@ -93,15 +86,11 @@ impl Repetitions {
         let errors: u64 = self.steps.iter().flat_map(|s| s.client.errors.values()).sum();
         let done: u64 = self.steps.iter().map(|s| s.transactions).sum();
         if errors as f64 > TOLERABLE_ERRORS * (errors + done) as f64 {
-            return Some(format!("{errors} of {} transactions failed: {}", errors + done, errors_in_words(&self.steps)));
+            let kinds: Vec<String> = rows::errors(&self.steps).iter().map(|(kind, n)| format!("{n} × {kind}")).collect();
+            return Some(format!("{errors} of {} transactions failed: {}", errors + done, kinds.join(", ")));
         }
         let saturated: Vec<&String> = self.steps.iter().filter_map(|s| s.client.saturated.as_ref()).collect();
         if 2 * saturated.len() >= self.steps.len() { saturated.last().map(|s| (*s).clone()) } else { None }
-    }
-
-    /// Every repetition with the parameters.
-    pub fn steps(&self) -> (&Params, &[Step]) {
-        (&self.params, &self.steps)
     }
 
     /// All repetitions together, for explaining; nothing when there was none.
@@ -125,9 +114,7 @@ impl Repetitions {
             ("stalls".to_owned(), sum(|s| s.client.stalls.len() as f64)),
             ("stalls.seconds".to_owned(), sum(|s| s.client.stalls.iter().map(|stall| stall.length_s).sum())),
         ]);
-        for (kind, n) in self.steps.iter().flat_map(|s| &s.client.errors) {
-            *totals.entry(format!("errors.{kind}")).or_default() += *n as f64;
-        }
+        totals.extend(rows::errors(&self.steps).into_iter().map(|(kind, n)| (format!("errors.{kind}"), n as f64)));
         Some(Observation {
             workload: "database".to_owned(),
             params: self.params.clone(),
@@ -140,10 +127,6 @@ impl Repetitions {
     }
 }
 
-fn rate(step: &Step) -> f64 {
-    step.transactions as f64 / step.elapsed.as_secs_f64()
-}
-
 fn counters(step: &Step) -> BTreeMap<String, f64> {
     let client = &step.client;
     BTreeMap::from([
@@ -152,14 +135,6 @@ fn counters(step: &Step) -> BTreeMap<String, f64> {
         ("stalled_seconds".to_owned(), client.stalls.iter().map(|s| s.length_s).sum()),
         ("errors".to_owned(), client.errors.values().sum::<u64>() as f64),
     ])
-}
-
-fn errors_in_words(steps: &[Step]) -> String {
-    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
-    for (kind, n) in steps.iter().flat_map(|s| &s.client.errors) {
-        *kinds.entry(kind).or_default() += n;
-    }
-    kinds.iter().map(|(kind, n)| format!("{n} × {kind}")).collect::<Vec<_>>().join(", ")
 }
 
 fn merged(steps: &[Step]) -> Vec<(u64, u64)> {
@@ -188,7 +163,7 @@ mod tests {
 
     fn repetitions(steps: impl IntoIterator<Item = Step>) -> Repetitions {
         let mut all = Repetitions::new(Params::new().with("clients", 5));
-        steps.into_iter().for_each(|s| all.add(s));
+        all.steps.extend(steps);
         all
     }
 
@@ -237,7 +212,7 @@ mod tests {
     #[test]
     fn a_step_that_only_failed_is_a_failed_row_with_the_reason() {
         let mut none = repetitions([]);
-        none.fail("the server fell over".into());
+        none.failure = Some("the server fell over".into());
         let row = &none.rows()[1];
         assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some("the server fell over")));
         assert_eq!(none.observation("x"), None);

@@ -20,6 +20,7 @@ use fingerpost_workloads::{Stamps, Workload};
 use self::course::{Executor, Over, carry_out};
 use self::levers::{Lever, Pulled, Scope, levers};
 use crate::Sink;
+use crate::lab::by_profile;
 
 /// What a load lasts longer than its experiments: to begin, and for what a busy machine takes longer.
 const MARGIN: f64 = 0.5;
@@ -43,11 +44,7 @@ fn turn(enough: &mut dyn FnMut() -> bool) -> Result<Turn, String> {
 
 /// How many experiments there is time for.
 pub fn most(profile: Profile) -> usize {
-    match profile {
-        Profile::Screen | Profile::Quick | Profile::Imported => 2,
-        Profile::Standard => 4,
-        Profile::Thorough => 7,
-    }
+    by_profile(profile, [2, 4, 7])
 }
 
 /// What is to be decided on a server of ours.

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Process, Profile, Unit};
+use fingerpost_record::{Process, Unit};
 use fingerpost_workloads::site::reader::Reader;
 
 use super::course::{Contest, Course, LEAST_GROUPS, Row, row};
 use super::settings::State;
 use super::start::drop_caches;
 use crate::LabError;
+use crate::lab::by_profile;
 
 /// Rounds in the life of a process.
 const ROUNDS: usize = 22;
@@ -18,21 +19,13 @@ const ROUNDS: usize = 22;
 const COLD_ROUNDS: usize = 4;
 
 impl Course<'_, '_, '_> {
-    /// The most processes of each contestant.
-    fn most_groups(&self) -> usize {
-        match self.context.profile {
-            Profile::Screen | Profile::Quick => 6,
-            Profile::Standard | Profile::Imported => 12,
-            Profile::Thorough => 30,
-        }
-    }
-
     /// Runs a contest: groups of processes, one for each contestant; in the life of a group, rounds.
     pub fn hold(&mut self, contest: &Contest) -> Result<(), LabError> {
         let begun = Instant::now();
         let mut random = fastrand::Rng::with_seed(self.context.seed);
         let mut rows: BTreeMap<&'static str, Row> = BTreeMap::new();
-        for group in 0..self.most_groups() {
+        // The most processes of each contestant.
+        for group in 0..by_profile(self.context.profile, [6, 12, 30]) {
             let spent = begun.elapsed();
             let next = spent / group.max(1) as u32;
             if self.context.sink.interrupted() || (group >= LEAST_GROUPS && spent + next > contest.budget) {
