@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::{Observation, Params, Profile};
 use fingerpost_sys::cgroup::Throttle;
-use fingerpost_sys::scratch::Ticket;
 use fingerpost_workloads::Subjects;
 
 use self::manifest::App;
@@ -49,11 +48,14 @@ fn run(context: &mut Context) -> Result<(), LabError> {
         return Ok(());
     }
     let apps = prepare(context, &plan)?;
-    let off = existing_off(context, &plan)?;
+    let mut off = match plan.existing_off {
+        true => area::switch_existing_off(context.scratch, pressure::available()).map_err(LabError::Failed)?,
+        false => Vec::new(),
+    };
     let result = Course::new(context, &plan, &apps).and_then(|mut course| course.run());
-    let back: Vec<String> = off.into_iter().rev().filter_map(|ticket| context.scratch.undo(ticket).err()).collect();
+    let back = pressure::undo_all(&mut off, context.scratch);
     result?;
-    if back.is_empty() { Ok(()) } else { Err(LabError::Failed(back.join("; "))) }
+    back.map_err(LabError::Failed)
 }
 
 /// Prepares the applications, and tells which are launched and which cannot be.
@@ -66,10 +68,9 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
             break;
         }
         context.sink.progress(&format!("preparing {}", app.name), 0.0);
-        let missing = manifest::find_program(&app.command[0]).is_none();
-        let prepared = match missing {
-            true => Err(format!("it is not installed: no program `{}` here", app.command[0])),
-            false => sequence::prepare(context.scratch, app, &dir, &data, apps.len()).map(drop),
+        let prepared = match manifest::find_program(&app.command[0]) {
+            None => Err(format!("it is not installed: no program `{}` here", app.command[0])),
+            Some(_) => sequence::prepare(context.scratch, app, &dir, &data, apps.len()).map(drop),
         };
         match prepared {
             Ok(()) => apps.push(app.clone()),
@@ -96,13 +97,6 @@ fn book(plan: &Plan, apps: &[App], placements: &[Placement]) -> Book {
 
 fn directories(scratch: &Path) -> (PathBuf, PathBuf) {
     (scratch.join("sequence"), scratch.join("applications"))
-}
-
-fn existing_off(context: &mut Context, plan: &Plan) -> Result<Vec<Ticket>, LabError> {
-    if !plan.existing_off {
-        return Ok(Vec::new());
-    }
-    area::switch_existing_off(context.scratch, pressure::available()).map_err(LabError::Failed)
 }
 
 /// The sequences of a run.
@@ -144,26 +138,20 @@ impl<'c, 'r> Course<'c, 'r> {
         let begun = Instant::now();
         let free = Placement::as_is("without limit");
         let before = pressure::available();
-        let sequence = match self.sequence(&free, Push::None, 0.0) {
-            Ok(sequence) => sequence,
-            Err(Obstacle::Placement(sentence) | Obstacle::Failed(sentence)) => return Err(LabError::Failed(sentence)),
-        };
+        let failed = |(Obstacle::Placement(sentence) | Obstacle::Failed(sentence))| LabError::Failed(sentence);
+        let sequence = self.sequence(&free, Push::None, 0.0).map_err(failed)?;
         let used =
             sequence.totals.get("free_before.bytes").zip(sequence.totals.get("free_after.bytes")).map(|(b, a)| (b - a).max(0.0) as u64);
         let need = Need { bytes: sequence.held.or(used).unwrap_or(0) };
-        self.push = match means {
-            Means::Limit => Push::Limit(need.share(share)),
-            Means::Reserve => Push::Reserve(need, share),
+        let (push, how, left) = match means {
+            Means::Limit => (Push::Limit(need.share(share)), "a limit on their control group".to_owned(), need.share(share)),
+            Means::Reserve => {
+                let reserve = need.reserve(share, before);
+                (Push::Reserve(need, share), format!("a pinned reserve of {} MiB", reserve >> 20), before - reserve)
+            }
         };
+        self.push = push;
         self.swap_bytes = self.plan.swap_bytes.unwrap_or_else(|| need.bytes.max(LEAST_SWAP).next_multiple_of(1 << 20));
-        let how = match means {
-            Means::Limit => "a limit on their control group".to_owned(),
-            Means::Reserve => format!("a pinned reserve of {} MiB", need.reserve(share, before) >> 20),
-        };
-        let left = match means {
-            Means::Limit => need.share(share),
-            Means::Reserve => before - need.reserve(share, before),
-        };
         let (mib, left) = (need.bytes >> 20, left >> 20);
         self.context.sink.warn(&format!("the applications need {mib} MiB together; {how} leaves them {left} MiB"));
         self.fit(begun.elapsed());
@@ -176,11 +164,9 @@ impl<'c, 'r> Course<'c, 'r> {
             return;
         }
         let fits = (QUICK.saturating_sub(self.begun.elapsed()).as_secs_f64() / (2.0 * one.as_secs_f64())) as usize;
-        if fits < self.placements.len() {
-            let left: Vec<String> = self.placements.drain(fits.max(2).min(self.placements.len())..).map(|p| p.name).collect();
-            if !left.is_empty() {
-                self.context.sink.warn(&format!("left out for want of time: {}; name them with --set placements=…", left.join(", ")));
-            }
+        let left: Vec<String> = self.placements.drain(fits.max(2).min(self.placements.len())..).map(|p| p.name).collect();
+        if !left.is_empty() {
+            self.context.sink.warn(&format!("left out for want of time: {}; name them with --set placements=…", left.join(", ")));
         }
     }
 

@@ -53,7 +53,7 @@ fn every_recorded_plant_is_named_first_and_no_control_is_accused() {
         let Recorded { base, new } = recorded(plant.name);
         let proof = verdict(plant, base, new);
         assert_eq!(proof.result, Verdict::Right, "{}: {:#?}", plant.name, proof.accused);
-        assert!(plant.causes.len() != 1 || proof.layer_is_right(), "{}: {:#?}", plant.name, proof.accused);
+        assert!(plant.causes().len() != 1 || proof.layer_is_right(), "{}: {:#?}", plant.name, proof.accused);
         assert!(proof.unexplained < 0.25, "{}: {} of the change is unexplained", plant.name, proof.unexplained);
     }
 }

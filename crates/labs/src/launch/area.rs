@@ -12,6 +12,7 @@ use fingerpost_sys::scratch::{Scratch, Ticket};
 use fingerpost_sys::{loopdev, swap, system, zram};
 
 use super::placement::{Part, Placement};
+use super::pressure::undo_all;
 
 const ZSWAP: &str = "/sys/module/zswap/parameters/enabled";
 /// What must stay free on a file system beside the area.
@@ -72,8 +73,7 @@ impl Areas {
 
     /// Takes everything down, newest first, and goes on where something fails.
     pub fn take_down(&mut self, scratch: &mut Scratch) -> Result<(), String> {
-        let failures: Vec<String> = self.tickets.drain(..).rev().filter_map(|ticket| scratch.undo(ticket).err()).collect();
-        if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+        undo_all(&mut self.tickets, scratch)
     }
 
     fn record(&mut self, scratch: &mut Scratch, undo: Undo) -> Result<(), String> {

@@ -141,13 +141,12 @@ impl Drives {
 
     fn word_of(&self, area: &SwapArea) -> &'static str {
         let place = place(&self.map, Path::new(&area.path));
-        let own = || Place { device: None, disks: place.disks.clone() };
         if place.disks.iter().any(|disk| disk.starts_with("zram")) {
             return "zram";
         }
         // A file is where its file system is; a partition is a device of its own.
-        let place = if area.kind == "file" { place } else { own() };
-        if area.kind == "file" && place.device.is_some() && place.device == self.system.device {
+        let place = if area.kind == "file" { place } else { Place { device: None, ..place } };
+        if place.device.is_some() && place.device == self.system.device {
             return "file";
         }
         let is = |drive| self.check_place(drive, &area.path, &place).is_ok();

@@ -168,7 +168,7 @@ fn until_ready(
             return Err(Trouble::Failed(format!("{} ended before it was ready ({status})", app.name)));
         }
         let now = Instant::now();
-        if now - start > app.deadline() {
+        if now - start > Duration::from_secs(app.timeout) {
             return Err(Trouble::Failed(format!("{} was not ready within {} s; raise its `timeout`", app.name, app.timeout)));
         }
         if now - looked > LOOK_UP {

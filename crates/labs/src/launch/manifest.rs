@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use fingerpost_record::suggest;
 use fingerpost_workloads::programs::{self, is_program, postgresql_versions};
@@ -107,13 +106,6 @@ impl Places {
     pub fn fill(&self, text: &str) -> String {
         let replaced = text.replace("{dir}", &self.dir.to_string_lossy()).replace("{data}", &self.data.to_string_lossy());
         replaced.replace("{port}", &self.port.to_string())
-    }
-}
-
-impl App {
-    /// How long it may take.
-    pub fn deadline(&self) -> Duration {
-        Duration::from_secs(self.timeout)
     }
 }
 

@@ -13,9 +13,9 @@ use fingerpost_sys::procfs::Paths;
 use super::paging;
 use super::plan::{Plan, State};
 use crate::Sink;
+use crate::rows::Definition;
 
-const PROBE: &str = "launch.pageins";
-const VERSION: u32 = 1;
+const OF_PAGEINS: Definition = Definition { probe: "launch.pageins", version: 1, unit: Unit::Count, better: Better::Lower };
 /// What may still be called right after the boot. Services that start with the machine have started by then, and what somebody began to do
 /// with it is in the counter as well.
 const AFTER_BOOT: Duration = Duration::from_secs(30 * 60);
@@ -121,9 +121,7 @@ impl Reading {
     }
 
     fn row(&self, state: State, params: Params) -> Measurement {
-        let without = |reason: &str| {
-            Measurement::without_figure(PROBE, VERSION, params.clone(), Unit::Count, Better::Lower, Outcome::Failed, reason.into())
-        };
+        let without = |reason: &str| OF_PAGEINS.without_figure(params.clone(), Outcome::Failed, reason.into());
         let Some(value) = self.totals.get("major_faults").copied() else {
             return without("the kernel does not count page-ins here (no pgmajfault in /proc/vmstat)");
         };
@@ -133,18 +131,14 @@ impl Reading {
             let (up, most) = (uptime.as_secs() / 60, AFTER_BOOT.as_secs() / 60);
             format!("the machine has been up for {up} minutes; right after the boot, within {most}, is meant; state=uptime is for later")
         });
+        let outcome = if late { Outcome::Untrusted } else { Outcome::Measured };
         Measurement {
-            probe: PROBE.into(),
-            version: VERSION,
-            params: params.clone(),
-            unit: Unit::Count,
-            better: Better::Lower,
-            outcome: if late { Outcome::Untrusted } else { Outcome::Measured },
             reason,
             // The counter itself, exact to its last digit as a printed one is; what another boot would count is not known.
             estimate: Some(Estimate { value, low: (value - 0.5).max(0.0), high: value + 0.5, confidence: 0.95 }),
             percentiles: estimate::percentiles(&[value], Better::Lower),
             processes: vec![Process::of_one(value, 1)],
+            ..OF_PAGEINS.without_figure(params, outcome, String::new())
         }
     }
 

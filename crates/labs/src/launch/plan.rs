@@ -257,14 +257,11 @@ fn one_of(settings: &Params, key: &str, words: &[&str]) -> Result<Option<usize>,
 }
 
 fn state(settings: &Params, allowed: bool) -> Result<State, String> {
-    match one_of(settings, "state", &["cold", "warm", "after-boot", "uptime"])? {
-        Some(0) if !allowed => Err("`state=cold` drops the machine's caches, which needs root and --allow-system-changes".into()),
-        Some(0) => Ok(State::Cold),
-        Some(1) => Ok(State::Warm),
-        Some(2) => Ok(State::AfterBoot),
-        Some(_) => Ok(State::Uptime),
-        None if allowed => Ok(State::Cold),
-        None => Ok(State::Warm),
+    let states = [State::Cold, State::Warm, State::AfterBoot, State::Uptime];
+    match one_of(settings, "state", &states.map(State::name))?.map(|i| states[i]) {
+        Some(State::Cold) if !allowed => Err("`state=cold` drops the machine's caches, which needs root and --allow-system-changes".into()),
+        Some(state) => Ok(state),
+        None => Ok(if allowed { State::Cold } else { State::Warm }),
     }
 }
 
@@ -273,10 +270,9 @@ fn means(settings: &Params) -> Result<Means, String> {
         Some(0) if !has_controller() => {
             Err("`pressure_by=limit` needs a control group with the memory controller, and there is none".into())
         }
-        Some(0) => Ok(Means::Limit),
+        None if !has_controller() => Ok(Means::Reserve),
+        None | Some(0) => Ok(Means::Limit),
         Some(_) => Ok(Means::Reserve),
-        None if has_controller() => Ok(Means::Limit),
-        None => Ok(Means::Reserve),
     }
 }
 

@@ -86,19 +86,14 @@ impl MemoryGroup {
         Ok(memory_group)
     }
 
-    /// Allows the applications so many bytes of memory.
-    pub fn limit(&self, bytes: u64) -> Result<(), String> {
-        self.group.as_ref().map_or(Ok(()), |group| group.set_memory_limit(Some(bytes)).map_err(|e| e.to_string()))
+    /// Allows the applications so many bytes of memory, or all of it.
+    pub fn limit(&self, bytes: Option<u64>) -> Result<(), String> {
+        self.group.as_ref().map_or(Ok(()), |group| group.set_memory_limit(bytes).map_err(|e| e.to_string()))
     }
 
     /// Moves a process in, with what it will start.
     pub fn add(&self, pid: u32) -> Result<(), String> {
         self.group.as_ref().map_or(Ok(()), |group| group.add_pid(pid).map_err(|e| e.to_string()))
-    }
-
-    /// Takes the limit away.
-    pub fn unlimit(&self) -> Result<(), String> {
-        self.group.as_ref().map_or(Ok(()), |group| group.set_memory_limit(None).map_err(|e| e.to_string()))
     }
 
     /// Takes memory away from everybody.
@@ -142,9 +137,14 @@ impl MemoryGroup {
     /// Kills what is left in the group and removes it.
     pub fn take_down(mut self, scratch: &mut Scratch) -> Result<(), String> {
         // The tickets kill what is in the group before they remove it; the group's own way would set it free.
-        let failures: Vec<String> = self.tickets.drain(..).rev().filter_map(|ticket| scratch.undo(ticket).err()).collect();
-        if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+        undo_all(&mut self.tickets, scratch)
     }
+}
+
+/// Undoes all of it, newest first, and goes on where something fails.
+pub fn undo_all(tickets: &mut Vec<Ticket>, scratch: &mut Scratch) -> Result<(), String> {
+    let failures: Vec<String> = tickets.drain(..).rev().filter_map(|ticket| scratch.undo(ticket).err()).collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
 }
 
 /// Memory that could be had without swapping.

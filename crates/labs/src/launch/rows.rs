@@ -61,11 +61,6 @@ impl Book {
         column.self_cost += sequence.self_cost;
     }
 
-    /// Sequences that were entered for a placement.
-    pub fn sequences(&self, placement: usize) -> usize {
-        self.columns[placement].totals.len()
-    }
-
     /// Tells the rows of one placement as they stand.
     pub fn tell(&self, placement: usize, sink: &mut dyn Sink) {
         let column = &self.columns[placement];
@@ -99,12 +94,12 @@ impl Book {
 
     /// Tells that a placement cannot be had.
     pub fn skip(&self, placement: usize, reason: &str, sink: &mut dyn Sink) {
-        if self.sequences(placement) > 0 {
+        if !self.columns[placement].totals.is_empty() {
             sink.warn(&format!("no further sequence under {}: {reason}", self.placements[placement]));
             return;
         }
-        for (probe, params) in [("launch.time", self.params(None, placement)), ("launch.sum", self.params(None, placement))] {
-            sink.measurement(of(probe).without_figure(params, Outcome::Skipped, reason.to_owned()));
+        for probe in ["launch.time", "launch.sum"] {
+            sink.measurement(of(probe).without_figure(self.params(None, placement), Outcome::Skipped, reason.to_owned()));
         }
     }
 

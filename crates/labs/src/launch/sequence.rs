@@ -129,7 +129,7 @@ fn prepared(
     }
     match step.push {
         Push::None => {}
-        Push::Limit(bytes) => memory_group.limit(bytes)?,
+        Push::Limit(bytes) => memory_group.limit(Some(bytes))?,
         Push::Reserve(need, share) => memory_group.hold(need.reserve(share, pressure::available()))?,
     }
     let mut sequence = Sequence::default();
@@ -148,7 +148,8 @@ fn prepared(
     }
     let after = read_counters(&mut sequence, memory_group);
     sequence.totals = paging::between(&before, &after);
-    sequence.totals.insert("swap_areas.bytes".into(), step_swap(step));
+    let swap = if step.placement.is_none() { 0.0 } else { step.swap_bytes as f64 };
+    sequence.totals.insert("swap_areas.bytes".into(), swap);
     sequence.held = memory_group.memory_bytes();
     sequence.killed = memory_group.killed();
     Ok(sequence)
@@ -159,10 +160,6 @@ fn postmaster_note(app: &App, places: &Places) -> Option<PathBuf> {
     let server = Path::new(&app.command[0]).file_name().is_some_and(|name| name == "postgres");
     let data = app.command.iter().skip_while(|word| *word != "-D").nth(1).filter(|_| server)?;
     Some(Path::new(&places.fill(data)).join("postmaster.pid"))
-}
-
-fn step_swap(step: &Step) -> f64 {
-    if step.placement.is_none() { 0.0 } else { step.swap_bytes as f64 }
 }
 
 fn home(scratch: &Path, memory_group: &MemoryGroup) -> Home {
@@ -214,7 +211,7 @@ pub fn prepare(scratch: &Scratch, app: &App, dir: &Path, data: &Path, number: us
 /// Asks every application to end, as a desktop does, and waits a while. What stays is killed by the caller's tickets.
 fn quit(mut running: Vec<Running>, memory_group: &MemoryGroup) {
     // Ending takes memory, too.
-    let _ = memory_group.unlimit();
+    let _ = memory_group.limit(None);
     for application in &running {
         let _ = child::signal_group(application.process.pid(), libc::SIGTERM);
     }

@@ -66,9 +66,9 @@ impl Proof {
         Proof {
             plant: plant.name.to_owned(),
             what: plant.what.to_owned(),
-            planted: plant.causes.iter().map(|c| (*c).to_owned()).collect(),
+            planted: plant.causes().iter().map(|c| (*c).to_owned()).collect(),
             layer: plant.layer(),
-            result: judge(plant.causes, &accused),
+            result: judge(plant.causes(), &accused),
             reason: None,
             slower: None,
             accused,

@@ -41,8 +41,8 @@ pub struct Plant {
     pub name: &'static str,
     /// What is done, in words.
     pub what: &'static str,
-    /// The causes that the verdict must name.
-    pub causes: &'static [&'static str],
+    /// The causes that the verdict must name, where it is not the one that the plant is named after.
+    pub several: &'static [&'static str],
     /// The rehearsal, without and with the plant.
     pub recipes: fn() -> [Recipe; 2],
     /// The surroundings, without and with the plant.
@@ -80,7 +80,7 @@ fn planted(change: Change) -> [Change; 2] {
 const USUAL: Plant = Plant {
     name: "",
     what: "",
-    causes: &[],
+    several: &[],
     recipes: || same(computing()),
     changes: || [Change::default(), Change::default()],
     root: false,
@@ -93,7 +93,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "cpu.quota",
         what: "the server's group gets half a CPU",
-        causes: &["cpu.quota"],
         changes: || planted(Change { quota: Some(0.5), ..Change::default() }),
         root: true,
         ..USUAL
@@ -101,7 +100,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "cpu.affinity",
         what: "the server may use one CPU",
-        causes: &["cpu.affinity"],
         changes: || planted(Change { one_cpu: true, ..Change::default() }),
         cpus: 2,
         ..USUAL
@@ -109,21 +107,18 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "cpu.contention",
         what: "another process uses all CPUs",
-        causes: &["cpu.contention"],
         changes: || planted(Change { hog: true, ..Change::default() }),
         ..USUAL
     },
     Plant {
         name: "cpu.priority",
         what: "the server is niced, beside a process that uses all CPUs on both sides",
-        causes: &["cpu.priority"],
         changes: || [Change { hog: true, ..Change::default() }, Change { hog: true, nice: 10, ..Change::default() }],
         ..USUAL
     },
     Plant {
         name: "syscall.entry",
         what: "a filter of 2000 instructions before each system call of the server",
-        causes: &["syscall.entry"],
         recipes: || same(Recipe { calls: 1500, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { filter: 2000, ..Change::default() }),
         ..USUAL
@@ -131,7 +126,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "cpu.mitigation",
         what: "no speculative store bypass for the server",
-        causes: &["cpu.mitigation"],
         recipes: || same(Recipe { stores: 60_000, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { store_bypass: true, ..Change::default() }),
         ..USUAL
@@ -139,7 +133,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "memory.limit",
         what: "the server's group gets two thirds of the memory that it holds, and a swap file",
-        causes: &["memory.limit"],
         recipes: || same(Recipe { held_mib: 48, touches: 20, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { memory_mib: Some(34), ..Change::default() }),
         root: true,
@@ -148,7 +141,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "memory.page_size",
         what: "no huge pages for the server",
-        causes: &["memory.page_size"],
         recipes: || same(Recipe { fresh_kib: 8192, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { no_huge_pages: true, ..Change::default() }),
         ..USUAL
@@ -156,7 +148,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "storage.throttle",
         what: "the server's group may write 600 times a second",
-        causes: &["storage.throttle"],
         recipes: || same(committing()),
         changes: || planted(Change { writes: Some(600), ..Change::default() }),
         root: true,
@@ -165,14 +156,12 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "storage.durability",
         what: "each transaction is synced instead of one in fifty",
-        causes: &["storage.durability"],
         recipes: || [Recipe { sync_every: 50, ..committing() }, committing()],
         ..USUAL
     },
     Plant {
         name: "storage.contention",
         what: "another process writes and syncs on the same disk",
-        causes: &["storage.contention"],
         recipes: || same(committing()),
         changes: || planted(Change { syncer: true, ..Change::default() }),
         ..USUAL
@@ -180,7 +169,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "network.shaping",
         what: "4 MB/s over the loopback interface of a network of our own",
-        causes: &["network.shaping"],
         recipes: || same(Recipe { answer: 16 << 10, ..Recipe::default() }),
         changes: || planted(Change { loopback: Some(4_000_000), ..Change::default() }),
         root: true,
@@ -189,7 +177,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "network.accept_queue",
         what: "a listen queue of one, with a connection for each transaction",
-        causes: &["network.accept_queue"],
         recipes: || {
             let open = Recipe { connects: true, clients: 16, work: 50_000, think_us: 3000, ..Recipe::default() };
             // The kernel admits one more than it is told.
@@ -201,14 +188,12 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "network.delay",
         what: "answers in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
-        causes: &["network.delay"],
         recipes: || [Recipe::default(), Recipe { split: true, ..Recipe::default() }],
         ..USUAL
     },
     Plant {
         name: "app.lock",
         what: "one lock around the server's work, which waits a millisecond for something",
-        causes: &["app.lock"],
         recipes: || {
             let waiting = Recipe { work: 20_000, pause_us: 1000, ..Recipe::default() };
             [waiting.clone(), Recipe { lock: true, ..waiting }]
@@ -218,7 +203,6 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "client.saturated",
         what: "a load generator that works hard, on one CPU",
-        causes: &["client.saturated"],
         recipes: || [Recipe::default(), Recipe { client_work: 300_000, ..Recipe::default() }],
         changes: || planted(Change { client_on_one_cpu: true, ..Change::default() }),
         ..USUAL
@@ -226,7 +210,7 @@ pub static PLANTS: &[Plant] = &[
     Plant {
         name: "both.calls_and_syncs",
         what: "a filter before each system call, and each transaction synced",
-        causes: &["syscall.entry", "storage.durability"],
+        several: &["syscall.entry", "storage.durability"],
         recipes: || {
             let calls = Recipe { calls: 1500, sync_every: 50, clients: 1, ..Recipe::default() };
             [calls.clone(), Recipe { sync_every: 1, ..calls }]
@@ -252,10 +236,14 @@ pub static PLANTS: &[Plant] = &[
 ];
 
 impl Plant {
+    /// The causes that the verdict must name.
+    pub fn causes(&self) -> &[&'static str] {
+        if cause(self.name).is_some() { std::slice::from_ref(&self.name) } else { self.several }
+    }
+
     /// The layer of its cause, where it has one.
     pub fn layer(&self) -> Option<Layer> {
-        let [name] = self.causes else { return None };
-        cause(name).map(|c| c.layer)
+        cause(self.name).map(|c| c.layer)
     }
 
     /// Whether it needs a network of its own.
@@ -272,14 +260,14 @@ mod tests {
     #[test]
     fn every_plant_is_a_cause_of_the_catalogue_in_its_layer_and_changes_something() {
         for plant in PLANTS {
-            for cause in plant.causes {
+            for cause in plant.causes() {
                 let known = CATALOGUE.iter().find(|c| c.cause == *cause);
                 assert!(known.is_some(), "{cause}");
-                assert!(plant.causes.len() > 1 || plant.layer() == known.map(|c| c.entry().layer), "{cause}");
+                assert!(plant.causes().len() > 1 || plant.layer() == known.map(|c| c.entry().layer), "{cause}");
             }
             let ([base, new], [before, after]) = ((plant.recipes)(), (plant.changes)());
             assert_eq!(base == new && before == after, plant.name == "control.nothing", "{}", plant.name);
         }
-        assert_eq!(PLANTS.iter().filter(|p| p.causes.len() == 1).count(), 16);
+        assert_eq!(PLANTS.iter().filter(|p| p.causes().len() == 1).count(), 16);
     }
 }

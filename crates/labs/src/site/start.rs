@@ -38,7 +38,7 @@ impl Start {
         let memory_group = MemoryGroup::make("site", scratch, &[], Throttle::default());
         let Some(bytes) = memory else { return Ok(Start { cold, memory_group: memory_group.ok(), limit: None }) };
         let memory_group = memory_group?;
-        match memory_group.limit(bytes) {
+        match memory_group.limit(memory) {
             Ok(()) => Ok(Start { cold, memory_group: Some(memory_group), limit: Some(bytes) }),
             Err(sentence) => Err(memory_group.take_down(scratch).err().unwrap_or(sentence)),
         }

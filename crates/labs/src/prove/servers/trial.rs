@@ -155,40 +155,26 @@ fn measured(outline: &mut Outline, course: &Course, scratch: &mut Scratch) -> Re
     let whole = pair(outline, &kinds, kinds.len(), 10_000.0, course.cpus);
     let dir = scratch.subdir(&format!("trial-{}", outline.number)).map_err(|e| WorkloadError::Failed(e.to_string()))?;
     let mut sides: Vec<Side> = Vec::new();
-    let mut result = Ok(());
-    for (number, scene) in [&whole.base, &whole.new].into_iter().enumerate() {
-        match start(scene, number, &dir, scratch) {
-            Ok(side) => sides.push(side),
-            Err(e) => {
-                result = Err(e);
-                break;
-            }
-        }
-    }
-    if result.is_ok() {
-        result = calibrated(outline, &kinds, &mut sides, course, scratch)
-            .and_then(|()| in_turns(&mut sides, first, outline, course))
-            .and_then(|()| decided(&mut sides, outline, course));
-    }
+    let started = [&whole.base, &whole.new].into_iter().enumerate().try_for_each(|(number, scene)| {
+        sides.push(start(scene, number, &dir, scratch)?);
+        Ok(())
+    });
+    let mut result = started
+        .and_then(|()| calibrated(outline, &kinds, &mut sides, course, scratch))
+        .and_then(|()| in_turns(&mut sides, first, outline, course))
+        .and_then(|()| decided(&mut sides, outline, course));
     let mut runs = Vec::new();
     for side in sides {
         let (kept, ended) = end(side, scratch);
         result = result.and(ended);
-        runs.push(kept.into_run(first_name(outline), &params(outline), course.host));
+        runs.push(kept.into_run(outline.engine.workload(), &params(outline), course.host));
     }
     // The next trial's data goes where this one's was.
     let gone = fingerpost_sys::files::remove_tree(&dir).map_err(|e| WorkloadError::Failed(format!("{}: {e}", dir.display())));
     result.and(gone)?;
     let numbered = |(i, run): (usize, Run)| Run { id: format!("trial-{}-{}", outline.number, ["base", "new"][i]), ..run };
-    let mut runs = runs.into_iter().enumerate().map(numbered);
-    match (runs.next(), runs.next()) {
-        (Some(base), Some(new)) => Ok([base, new]),
-        _ => Err(WorkloadError::Failed("a side is missing".into())),
-    }
-}
-
-fn first_name(outline: &Outline) -> &'static str {
-    outline.engine.workload()
+    let runs: Vec<Run> = runs.into_iter().enumerate().map(numbered).collect();
+    runs.try_into().map_err(|_| WorkloadError::Failed("a side is missing".into()))
 }
 
 fn params(outline: &Outline) -> Params {
@@ -320,7 +306,7 @@ fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course)
 
 /// What the passes leave undecided is decided by experiment.
 fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
-    let (name, params) = (first_name(outline), params(outline));
+    let (name, params) = (outline.engine.workload(), params(outline));
     let [base, new] = sides else { return Ok(()) };
     let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(name, &params, course.host));
     let experiments = |side: &mut Side, findings: &[Finding], eagerness| {
