@@ -114,14 +114,9 @@ impl View for RedbView {
     }
 
     fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>> {
-        match self.table()?.range(key..)?.next() {
-            None => Ok(None),
-            Some(found) => {
-                let (key, value) = found?;
-                let value = value.value();
-                Ok(Some(take(key.value(), &value[..HEAD.min(value.len())], value.len() as u64)))
-            }
-        }
+        let Some((key, value)) = self.table()?.range(key..)?.next().transpose()? else { return Ok(None) };
+        let value = value.value();
+        Ok(Some(take(key.value(), &value[..HEAD.min(value.len())], value.len() as u64)))
     }
 }
 

@@ -25,17 +25,11 @@ pub struct Verified {
 /// Bytes that are read at a time.
 const PIECE: usize = 256 << 10;
 
-/// Tables of nested keys: each has one entry that leads to it, or a walk could go on for ever.
-#[derive(Default)]
-struct Tables {
-    led_to: HashSet<u64>,
-    holding: HashSet<u64>,
-}
-
 /// Goes through all keys of a view; `most` is the length of the file.
 pub(crate) fn scan<V: View>(view: &mut V, keys: Keys, most: u64) -> Result<Verified> {
     view.begin()?;
-    let mut scan = Scan { view, keys, most, used: 0, tables: Tables::default(), found: Verified::default(), room: vec![0; PIECE] };
+    let (led_to, holding) = (HashSet::new(), HashSet::new());
+    let mut scan = Scan { view, keys, most, used: 0, led_to, holding, found: Verified::default(), room: vec![0; PIECE] };
     let mut from = Vec::new();
     while let Some(key) = scan.view.lower_bound(&from, |key, _, _| key.to_vec())? {
         if key < from {
@@ -46,7 +40,7 @@ pub(crate) fn scan<V: View>(view: &mut V, keys: Keys, most: u64) -> Result<Verif
         // The smallest key above this one.
         from.push(0);
     }
-    if !scan.tables.holding.is_subset(&scan.tables.led_to) {
+    if !scan.holding.is_subset(&scan.led_to) {
         return Err(damaged("it has entries in a table that does not exist"));
     }
     let found = scan.found;
@@ -59,7 +53,9 @@ struct Scan<'v, V> {
     keys: Keys,
     most: u64,
     used: u64,
-    tables: Tables,
+    /// Tables of nested keys: each has one entry that leads to it, or a walk could go on for ever.
+    led_to: HashSet<u64>,
+    holding: HashSet<u64>,
     found: Verified,
     room: Vec<u8>,
 }
@@ -98,12 +94,12 @@ impl<V: View> Scan<'_, V> {
         check_name(name)?;
         let table = u64::from_be_bytes(*table);
         if table != ROOT {
-            self.tables.holding.insert(table);
+            self.holding.insert(table);
         }
         if part.is_none() {
             let number = self.view.get(key, false, |head, _| value::number_of(head))?.flatten();
             let number = number.map(u64::from_le_bytes).ok_or_else(|| damaged("a table has no number"))?;
-            if number <= ROOT || !self.tables.led_to.insert(number) {
+            if number <= ROOT || !self.led_to.insert(number) {
                 return Err(damaged("two entries lead to one table"));
             }
         }

@@ -37,14 +37,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Learns how long the next pass's windows are to be. One that lost events was too long for what the machine keeps up with: the next
-    /// begins short again.
-    pub(super) fn learn(&mut self, step: &Step, clients: f64) {
-        let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
-        self.latency = if torn { None } else { self.latency.max(Some(nearly_all(step, clients))) };
-    }
-
-    /// One more pass of this side.
+    /// One more pass of this side, which tells how long the next one's windows are to be.
     pub(super) fn pass(
         &mut self,
         workload: &mut dyn Workload,
@@ -68,7 +61,9 @@ impl Kept {
         // Every pass is traced: what tracing costs, it costs both sides.
         if let Some(step) = attributed.step {
             let value = step.transactions as f64 / step.elapsed.as_secs_f64();
-            self.learn(&step, clients);
+            // Windows that lost events were too long for what the machine keeps up with: the next begin short again.
+            let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
+            self.latency = if torn { None } else { self.latency.max(Some(nearly_all(&step, clients))) };
             self.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
         }
         self.findings = attributed.findings;

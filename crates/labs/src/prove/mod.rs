@@ -18,7 +18,7 @@ pub use servers::score::Result;
 pub use trial::{Course, Trial, run};
 
 /// One row of the proof.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// The plant's name: that of the cause, or `control.…`.
     pub plant: String,
@@ -69,13 +69,8 @@ impl Proof {
             planted: plant.causes().iter().map(|c| (*c).to_owned()).collect(),
             layer: plant.layer(),
             result: judge(plant.causes(), &accused),
-            reason: None,
-            slower: None,
             accused,
-            unexplained: 0.0,
-            headline: String::new(),
-            seconds: 0.0,
-            kept: None,
+            ..Proof::default()
         }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fingerpost_sys::cgroup::{CgroupError, Controller, Group, Hierarchies, Throttle};
@@ -29,7 +29,7 @@ pub struct Setting {
     change: Change,
     dir: PathBuf,
     cpus: Vec<usize>,
-    group: Option<Arc<Mutex<Group>>>,
+    group: Option<Arc<Group>>,
     tickets: Vec<Ticket>,
     neighbours: Vec<Worker>,
     shaped: bool,
@@ -58,7 +58,7 @@ impl Setting {
         let name = format!("fingerpost-prove-{}-{side}", std::process::id());
         let group = make_group(&name, &controllers, &mut self.tickets, scratch)?;
         self.limit(&group).map_err(missing)?;
-        self.group = Some(Arc::new(Mutex::new(group)));
+        self.group = Some(Arc::new(group));
         Ok(())
     }
 
@@ -87,10 +87,7 @@ impl Setting {
             .prepared(move |command| server.apply(command))
             .client_prepared(move |command| client.apply(command));
         match self.group.clone() {
-            Some(group) => rehearsal.placed(move |pid| {
-                let group = group.lock().unwrap_or_else(PoisonError::into_inner);
-                group.add_pid(pid).map_err(|e| e.to_string())
-            }),
+            Some(group) => rehearsal.placed(move |pid| group.add_pid(pid).map_err(|e| e.to_string())),
             None => rehearsal,
         }
     }

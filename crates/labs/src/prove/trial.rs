@@ -54,21 +54,18 @@ pub struct Trial {
 pub fn run(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Trial {
     let begun = Instant::now();
     let without = |verdict, reason| Trial { proof: Proof::without(plant, verdict, reason), runs: None };
-    let mut trial = match missing(plant, course) {
-        Some(reason) => without(Verdict::Skipped, reason),
-        None => {
-            let (result, failed_first) = at_most_twice(course.stop, || measured(plant, course, scratch));
-            match result {
-                Ok(runs) => {
-                    let mut trial = judged(plant, runs);
-                    trial.proof.reason = failed_first.map(|reason| format!("the first attempt failed: {reason}"));
-                    trial
-                }
-                Err(WorkloadError::Missing(reason)) => without(Verdict::Skipped, reason),
-                Err(e) => without(Verdict::Failed, e.to_string()),
-            }
-        }
+    let (result, failed_first) = match missing(plant, course) {
+        Some(reason) => (Err(WorkloadError::Missing(reason)), None),
+        None => at_most_twice(course.stop, || measured(plant, course, scratch)),
     };
+    let mut trial = match result {
+        Ok(runs) => judged(plant, runs),
+        Err(WorkloadError::Missing(reason)) => without(Verdict::Skipped, reason),
+        Err(e) => without(Verdict::Failed, e.to_string()),
+    };
+    if trial.runs.is_some() {
+        trial.proof.reason = failed_first.map(|reason| format!("the first attempt failed: {reason}"));
+    }
     trial.proof.seconds = begun.elapsed().as_secs_f64();
     trial
 }

@@ -55,34 +55,25 @@ pub fn prepare(base: PathBuf, site: Option<&Path>, plan: &Plan, stores: &[Access
     wanted.sort_by_key(|s| s.name());
     wanted.dedup();
     for store in wanted {
-        this.import(store, scratch);
+        let file = this.base.join(store.name());
+        match making::import(store, &this.dir, &file, false, scratch) {
+            Ok(took) => {
+                this.imports.insert(store.name(), vec![took]);
+                this.files.insert(store.name(), file);
+            }
+            Err(e) => _ = this.refused.insert(store.name(), e.to_string()),
+        }
     }
     Ok(this)
 }
 
 impl Prepared {
-    fn import(&mut self, store: Store, scratch: &mut Scratch) {
-        let file = self.base.join(store.name());
-        match making::import(store, &self.dir, &file, false, scratch) {
-            Ok(took) => {
-                self.imports.insert(store.name(), vec![took]);
-                self.files.insert(store.name(), file);
-            }
-            Err(e) => {
-                self.refused.insert(store.name(), e.to_string());
-            }
-        }
-    }
-
     /// Imports again, so that there is a figure; a large site is not waited for. Tells why where that failed: the first file stays.
     pub fn import_again(&mut self, scratch: &mut Scratch) -> Vec<String> {
         let mut told = Vec::new();
         for (name, times) in &mut self.imports {
             let (Ok(store), Some(file)) = (name.parse::<Store>(), self.files.get(name)) else { continue };
-            for _ in 1..IMPORTS {
-                if times[0] > LONG {
-                    break;
-                }
+            while times.len() < IMPORTS && times[0] <= LONG {
                 match making::import(store, &self.dir, file, true, scratch) {
                     Ok(took) => times.push(took),
                     Err(e) => {

@@ -1,7 +1,6 @@
 //! What can be set.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use fingerpost_record::{Param, Params, Profile, suggest};
 use fingerpost_workloads::site::Access;
@@ -95,7 +94,7 @@ pub const FILESYSTEMS: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
 impl Settings {
     /// Reads the values of `--set`.
     pub fn new(params: &Params, profile: Profile) -> Result<Settings, LabError> {
-        let stores = if params.text("store") == Some("all") { None } else { list::<Access>(params, "store")? };
+        let stores = if params.text("store") == Some("all") { None } else { stores(params)? };
         let parts = match params.text("parts") {
             Some("all") => PARTS.map(|(_, part)| part).to_vec(),
             Some(_) => words(params, "parts").iter().map(|w| part(w)).collect::<Result<_, _>>()?,
@@ -174,9 +173,8 @@ fn words(params: &Params, key: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-fn list<T: FromStr<Err = String>>(params: &Params, key: &str) -> Result<Option<Vec<T>>, LabError> {
-    let words = words(params, key);
-    let values: Result<Vec<T>, String> = words.iter().map(|w| w.parse()).collect();
+fn stores(params: &Params) -> Result<Option<Vec<Access>>, LabError> {
+    let values: Result<Vec<Access>, String> = words(params, "store").iter().map(|w| w.parse()).collect();
     values.map(|v| (!v.is_empty()).then_some(v)).map_err(LabError::Setting)
 }
 

@@ -34,7 +34,7 @@ impl Effect {
 }
 
 /// What became of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Result {
     /// The first named is what was planted; of a control or a small effect: nobody was accused.
@@ -46,6 +46,7 @@ pub enum Result {
     /// Others are named; of a control or a small effect: somebody was accused.
     Wrong,
     /// Nobody is named.
+    #[default]
     Missed,
     /// What it takes is not here.
     Skipped,
