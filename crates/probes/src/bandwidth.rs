@@ -6,11 +6,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::{Better, Unit};
 
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
-use crate::probe::{Nature, Probe, placements};
+use crate::probe::{LATENCY, Nature, Probe, placements, rows};
 use crate::session::{Session, Stop};
 use crate::share::{as_file, pipe, socket_pair};
 
@@ -159,106 +159,62 @@ fn mmap_reread(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-fn chunk_rows() -> Vec<Params> {
-    vec![Params::new().with("size", CHUNK)]
-}
-
-fn stream_rows() -> Vec<Params> {
-    placements().into_iter().map(|row| row.with("size", CHUNK)).collect()
-}
-
-fn mapping_rows() -> Vec<Params> {
-    vec![Params::new().with("size", FILE_BYTES as i64)]
-}
-
-const fn probe(name: &'static str, lmbench: &'static str, texts: [&'static str; 3], nature: Nature) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench: Some(lmbench),
-        summary: texts[0],
-        timed: texts[1],
-        pitfalls: texts[2],
-        unit: Unit::BytesPerSecond,
-        better: Better::Higher,
-        nature,
-        cpus: 1,
-        lab: None,
-        variants: chunk_rows,
-        run: file_reread,
-    }
-}
+/// What the probes of this file share, and those of two processes.
+const FAMILY: Probe = Probe { unit: Unit::BytesPerSecond, better: Better::Higher, ..LATENCY };
+const STREAM: Probe =
+    Probe { nature: Nature::Blocks, variants: || placements().into_iter().map(|row| row.with("size", CHUNK)).collect(), ..FAMILY };
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
-        variants: stream_rows,
+        name: "bandwidth.pipe",
+        lmbench: Some("Pipe"),
+        summary: "bytes from another process through a pipe",
+        timed: "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with writes of `size` bytes.",
+        pitfalls: "on one CPU it matters whether the scheduler lets a woken side run at once, page by page, or when the pipe is full: a factor of \
+                   three. Across CPUs each wake-up of an idle CPU is part of the figure.",
         run: through_pipe,
-        ..probe(
-            "bandwidth.pipe",
-            "Pipe",
-            [
-                "bytes from another process through a pipe",
-                "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with writes of `size` bytes.",
-                "on one CPU it matters whether the scheduler lets a woken side run at once, page by page, or when the pipe is full: a factor of \
-                 three. Across CPUs each wake-up of an idle CPU is part of the figure.",
-            ],
-            Nature::Blocks,
-        )
+        ..STREAM
     },
     Probe {
-        variants: stream_rows,
+        name: "bandwidth.unix",
+        lmbench: Some("AF UNIX"),
+        summary: "bytes from another process through a Unix socket",
+        timed: "reading `size` bytes whole from a Unix stream socket that a partner process keeps filling with writes of `size` bytes.",
+        pitfalls: "the socket's buffer is the system's default (net.core.wmem_default).",
         run: through_unix,
-        ..probe(
-            "bandwidth.unix",
-            "AF UNIX",
-            [
-                "bytes from another process through a Unix socket",
-                "reading `size` bytes whole from a Unix stream socket that a partner process keeps filling with writes of `size` bytes.",
-                "the socket's buffer is the system's default (net.core.wmem_default).",
-            ],
-            Nature::Blocks,
-        )
+        ..STREAM
     },
     Probe {
-        variants: stream_rows,
+        name: "bandwidth.tcp",
+        lmbench: Some("TCP"),
+        summary: "bytes from another process by TCP over loopback",
+        timed: "reading `size` bytes whole from a TCP connection on 127.0.0.1 that a partner process keeps filling with writes of `size` bytes; \
+                send and receive buffers are asked to be 128 KiB.",
+        pitfalls: "with buffers that tune themselves the figure would be higher and would still be moving at the end of a slice.",
         run: through_tcp,
-        ..probe(
-            "bandwidth.tcp",
-            "TCP",
-            [
-                "bytes from another process by TCP over loopback",
-                "reading `size` bytes whole from a TCP connection on 127.0.0.1 that a partner process keeps filling with writes of `size` bytes; \
-                 send and receive buffers are asked to be 128 KiB.",
-                "with buffers that tune themselves the figure would be higher and would still be moving at the end of a slice.",
-            ],
-            Nature::Blocks,
-        )
+        ..STREAM
     },
-    probe(
-        "bandwidth.file_reread",
-        "File reread",
-        [
-            "bytes read from a file in the page cache",
-            "pread of `size` bytes from a file of 4 MiB in the work directory that was just written: one system call and one copy out of the \
-             page cache.",
-            "lmbench adds the data up as well; here only the copy is timed.",
-        ],
-        Nature::Computes,
-    ),
     Probe {
-        variants: mapping_rows,
+        name: "bandwidth.file_reread",
+        lmbench: Some("File reread"),
+        summary: "bytes read from a file in the page cache",
+        timed: "pread of `size` bytes from a file of 4 MiB in the work directory that was just written: one system call and one copy out of the \
+                page cache.",
+        pitfalls: "lmbench adds the data up as well; here only the copy is timed.",
+        variants: || rows("size", [CHUNK]),
+        run: file_reread,
+        ..FAMILY
+    },
+    Probe {
+        name: "bandwidth.mmap_reread",
+        lmbench: Some("Mmap reread"),
+        summary: "bytes read through a mapping of a file in the page cache",
+        timed: "adding up 64 KiB of a mapped file of `size` bytes with vector loads (of AVX2 where there is it, else SSE2 or NEON), part after \
+                part; the mapping's pages are in place before.",
+        pitfalls: "no system call and no fault: this is the memory's bandwidth through whatever page size the page cache maps.",
+        variants: || rows("size", [FILE_BYTES as i64]),
         run: mmap_reread,
-        ..probe(
-            "bandwidth.mmap_reread",
-            "Mmap reread",
-            [
-                "bytes read through a mapping of a file in the page cache",
-                "adding up 64 KiB of a mapped file of `size` bytes with vector loads (of AVX2 where there is it, else SSE2 or NEON), part after \
-                 part; the mapping's pages are in place before.",
-                "no system call and no fault: this is the memory's bandwidth through whatever page size the page cache maps.",
-            ],
-            Nature::Computes,
-        )
+        ..FAMILY
     },
 ];

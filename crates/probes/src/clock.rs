@@ -2,9 +2,7 @@
 
 use std::hint::black_box;
 
-use fingerpost_record::{Better, Unit};
-
-use crate::probe::{Nature, Probe, plain};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop, now_ns};
 
 fn gettime(s: &mut Session) -> Result<(), Stop> {
@@ -29,32 +27,17 @@ fn empty_loop(s: &mut Session) -> Result<(), Stop> {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "clock.gettime",
-        version: 1,
-        lmbench: None,
         summary: "one reading of the monotonic clock",
         timed: "clock_gettime(CLOCK_MONOTONIC) through the C library: the shared page where the clock source allows it, else a system call.",
         pitfalls: "ten times slower where the clock source is not the CPU's counter (hpet, acpi_pm, some guests).",
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
-        lab: None,
-        variants: plain,
         run: gettime,
+        ..LATENCY
     },
     Probe {
         name: "clock.loop",
-        version: 1,
-        lmbench: None,
         summary: "one turn of the empty measuring loop",
         timed: "one turn of a counting loop whose counter is kept from the optimiser: what every batch contains besides its operation.",
-        pitfalls: "",
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
-        lab: None,
-        variants: plain,
         run: empty_loop,
+        ..LATENCY
     },
 ];

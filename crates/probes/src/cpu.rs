@@ -4,9 +4,7 @@
 
 use std::hint::black_box;
 
-use fingerpost_record::{Better, Params, Unit};
-
-use crate::probe::{Nature, Probe, plain};
+use crate::probe::{LATENCY, Probe, rows};
 use crate::session::{Session, Stop};
 
 /// Operations in one turn of a loop; what the loop itself adds is a part in 64 of one or two instructions.
@@ -185,33 +183,18 @@ fn branch(s: &mut Session) -> Result<(), Stop> {
     if right { Ok(()) } else { Err(Stop::Fail(format!("{share:.3} of the branches fell through, which is not the pattern"))) }
 }
 
-fn operations() -> Vec<Params> {
-    ["add", "mul"].into_iter().map(|op| Params::new().with("op", op)).collect()
-}
-
-fn patterns() -> Vec<Params> {
-    ["predictable", "random"].into_iter().map(|pattern| Params::new().with("pattern", pattern)).collect()
-}
-
-const INT: Probe = Probe {
-    name: "cpu.int",
-    version: 1,
-    lmbench: Some("integer add, mul"),
-    summary: "one integer operation that waits for the one before",
-    timed: "one 64-bit addition or multiplication of registers in a chain, 64 to a turn of the loop.",
-    pitfalls: "an addition takes one cycle almost everywhere: its reciprocal is the clock rate that the CPU really runs at.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
-    nature: Nature::Computes,
-    cpus: 1,
-    lab: None,
-    variants: operations,
-    run: int,
-};
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    INT,
+    Probe {
+        name: "cpu.int",
+        lmbench: Some("integer add, mul"),
+        summary: "one integer operation that waits for the one before",
+        timed: "one 64-bit addition or multiplication of registers in a chain, 64 to a turn of the loop.",
+        pitfalls: "an addition takes one cycle almost everywhere: its reciprocal is the clock rate that the CPU really runs at.",
+        variants: || rows("op", ["add", "mul"]),
+        run: int,
+        ..LATENCY
+    },
     Probe {
         name: "cpu.div",
         lmbench: Some("integer div"),
@@ -219,20 +202,18 @@ pub static PROBES: &[Probe] = &[
         timed: "one unsigned 64-bit division of a 63-bit number by a 32-bit one, and the addition that makes the next dividend large again, \
                 in a chain.",
         pitfalls: "CPUs differ by a factor of ten here, and many divide small numbers faster.",
-        variants: plain,
         run: div,
-        ..INT
+        ..LATENCY
     },
     Probe {
         name: "cpu.branch",
-        lmbench: None,
         summary: "one conditional branch",
         timed: "one step of a linear congruential generator and a conditional branch: on a bit of it (random), or never taken otherwise \
                 (predictable). Twice the difference of the two rows is the cost of a wrong guess.",
         pitfalls: "the generator's multiplication and addition are in both rows.",
-        variants: patterns,
+        variants: || rows("pattern", ["predictable", "random"]),
         run: branch,
-        ..INT
+        ..LATENCY
     },
 ];
 

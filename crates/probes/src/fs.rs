@@ -6,10 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use fingerpost_record::Params;
-
 use crate::call::check;
-use crate::probe::{LATENCY, Nature, Probe};
+use crate::probe::{LATENCY, Nature, Probe, rows};
 use crate::session::{Session, Stop, now_ns};
 
 /// Files that exist at once: enough for the clock's cost not to count, and few, because what is deleted makes the region slower for those
@@ -233,14 +231,6 @@ fn fdatasync(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-fn small_and_10k() -> Vec<Params> {
-    [0, 10240].map(|n| Params::new().with("size", n)).to_vec()
-}
-
-fn block() -> Vec<Params> {
-    vec![Params::new().with("size", 4096)]
-}
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
@@ -251,7 +241,7 @@ pub static PROBES: &[Probe] = &[
         timed: "openat of a new name in an open directory of at most 32 files, one write of `size` bytes (none for 0), close.",
         pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory. ext4 without a journal steps over \
                    what was deleted in the last minutes: after much deletion by others wait six minutes.",
-        variants: small_and_10k,
+        variants: || rows("size", [0, 10240]),
         run: create,
         ..LATENCY
     },
@@ -262,7 +252,7 @@ pub static PROBES: &[Probe] = &[
         summary: "delete a file",
         timed: "unlinkat of a file of `size` bytes that was just written, in an open directory.",
         pitfalls: "the file's data has mostly not reached the disk yet, and now never will; deleting an old file costs more.",
-        variants: small_and_10k,
+        variants: || rows("size", [0, 10240]),
         run: delete,
         ..LATENCY
     },
@@ -278,7 +268,7 @@ pub static PROBES: &[Probe] = &[
         summary: "append to a file",
         timed: "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of the time, every 4 MiB.",
         pitfalls: "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and makes the writer wait.",
-        variants: block,
+        variants: || rows("size", [4096]),
         run: append,
         ..LATENCY
     },
@@ -289,7 +279,7 @@ pub static PROBES: &[Probe] = &[
         timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its allocation reach the disk; \
              the file is emptied, outside of the time, every 4 MiB.",
         pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
-        variants: block,
+        variants: || rows("size", [4096]),
         run: fsync,
         ..LATENCY
     },
@@ -299,7 +289,7 @@ pub static PROBES: &[Probe] = &[
         summary: "overwrite a block and make it durable",
         timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data reaches the disk.",
         pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
-        variants: block,
+        variants: || rows("size", [4096]),
         run: fdatasync,
         ..LATENCY
     },

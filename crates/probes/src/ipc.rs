@@ -95,7 +95,7 @@ fn over_tcp_connect(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// Makes close reset the connection, so that no port is left waiting (TIME_WAIT) and a run cannot use them all up.
-fn reset_on_close(socket: &File) -> io::Result<()> {
+pub fn reset_on_close(socket: &impl AsRawFd) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let (value, size) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
     // SAFETY: the value is one linger, as the size says.

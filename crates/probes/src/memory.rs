@@ -11,7 +11,7 @@ mod threads;
 
 use fingerpost_record::{Better, Params, Unit};
 
-use crate::probe::{Nature, Probe};
+use crate::probe::{self, Nature, Probe, rows};
 use crate::session::{Session, Stop};
 
 use buffers::{Buffers, Op, candidates, size};
@@ -50,76 +50,49 @@ fn walk(s: &mut Session, op: Op) -> Result<(), Stop> {
     Ok(())
 }
 
-fn read(s: &mut Session) -> Result<(), Stop> {
-    walk(s, Op::Read)
-}
+/// What reading, writing and copying share.
+const FAMILY: Probe = Probe {
+    version: 2,
+    unit: Unit::BytesPerSecond,
+    better: Better::Higher,
+    nature: Nature::Streams,
+    variants: || rows("size", [16 << 10, 256 << 10, 64 << 20]),
+    ..probe::LATENCY
+};
 
-fn write(s: &mut Session) -> Result<(), Stop> {
-    walk(s, Op::Write)
-}
+const READ: Probe = Probe {
+    name: "memory.read",
+    lmbench: Some("Mem read"),
+    summary: "bytes read from memory",
+    timed: "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is fastest here; NEON), 256 KiB \
+            at a time; the counter vector_bytes says which.",
+    pitfalls: "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large shared cache of the host.",
+    run: |s| walk(s, Op::Read),
+    ..FAMILY
+};
 
-fn copy_halves(s: &mut Session) -> Result<(), Stop> {
-    walk(s, Op::Copy)
-}
+const WRITE: Probe = Probe {
+    name: "memory.write",
+    lmbench: Some("Mem write"),
+    summary: "bytes written to memory",
+    timed: "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, whichever is fastest here; \
+            NEON), 256 KiB at a time; the counter vector_bytes says which.",
+    pitfalls: "ordinary stores read each line before they write it, so the memory moves twice the figure.",
+    run: |s| walk(s, Op::Write),
+    ..FAMILY
+};
 
-fn sizes() -> Vec<Params> {
-    [16 << 10, 256 << 10, 64 << 20].iter().map(|&size: &i64| Params::new().with("size", size)).collect()
-}
-
-const fn probe(name: &'static str, texts: [&'static str; 4], run: fn(&mut Session) -> Result<(), Stop>) -> Probe {
-    Probe {
-        name,
-        version: 2,
-        lmbench: Some(texts[0]),
-        summary: texts[1],
-        timed: texts[2],
-        pitfalls: texts[3],
-        unit: Unit::BytesPerSecond,
-        better: Better::Higher,
-        nature: Nature::Streams,
-        cpus: 1,
-        lab: None,
-        variants: sizes,
-        run,
-    }
-}
-
-const READ: Probe = probe(
-    "memory.read",
-    [
-        "Mem read",
-        "bytes read from memory",
-        "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is fastest here; NEON), 256 KiB \
-         at a time; the counter vector_bytes says which.",
-        "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large shared cache of the host.",
-    ],
-    read,
-);
-
-const WRITE: Probe = probe(
-    "memory.write",
-    [
-        "Mem write",
-        "bytes written to memory",
-        "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, whichever is fastest here; \
-         NEON), 256 KiB at a time; the counter vector_bytes says which.",
-        "ordinary stores read each line before they write it, so the memory moves twice the figure.",
-    ],
-    write,
-);
-
-const COPY: Probe = probe(
-    "memory.copy",
-    [
-        "Bcopy (hand)",
-        "bytes copied in memory",
-        "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
-         SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
-         it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
-        "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",
-    ],
-    copy_halves,
-);
+const COPY: Probe = Probe {
+    name: "memory.copy",
+    lmbench: Some("Bcopy (hand)"),
+    summary: "bytes copied in memory",
+    timed: "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
+            SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
+            it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
+    pitfalls: "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",
+    run: |s| walk(s, Op::Copy),
+    ..FAMILY
+};
 
 /// The primitives of this file.
 pub static PROBES: &[Probe] = &[READ, WRITE, COPY, latency::LATENCY];

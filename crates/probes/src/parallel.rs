@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::{Better, Unit};
 
 use crate::fs;
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
-use crate::probe::{Nature, Probe, plain};
+use crate::probe::{LATENCY, Nature, Probe, rows};
 use crate::session::{Session, Stop, involuntary_switches, now_ns};
 use crate::share::{Shared, Word};
 
@@ -297,85 +297,61 @@ fn vm(s: &mut Session) -> Result<(), Stop> {
     }
 }
 
-fn shares() -> Vec<Params> {
-    vec![Params::new().with("share", "process"), Params::new().with("share", "thread")]
-}
-
-const fn probe(
-    name: &'static str,
-    summary: &'static str,
-    timed: &'static str,
-    variants: fn() -> Vec<Params>,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench: None,
-        summary,
-        timed,
-        pitfalls: "two hardware threads of one core share it, and caches, memory and clock rate are shared by more: a little below 100 is \
-                   not a lock. Noise can lift a value above 100.",
-        unit: Unit::Percent,
-        better: Better::Higher,
-        nature: Nature::Relates,
-        cpus: 2,
-        lab: None,
-        variants,
-        run,
-    }
-}
-
-impl Probe {
-    /// The same in a later version of its definition.
-    const fn in_version(self, version: u32) -> Probe {
-        Probe { version, ..self }
-    }
-}
+/// What the probes of this file share.
+const FAMILY: Probe = Probe {
+    pitfalls: "two hardware threads of one core share it, and caches, memory and clock rate are shared by more: a little below 100 is \
+               not a lock. Noise can lift a value above 100.",
+    unit: Unit::Percent,
+    better: Better::Higher,
+    nature: Nature::Relates,
+    cpus: 2,
+    ..LATENCY
+};
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    probe(
-        "parallel.fs",
-        "what two CPUs in the file system reach of what each reaches alone",
-        "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, closing and deleting it: rate \
-         together over rate alone.",
-        plain,
-        |s| two_processes(s, Subsystem::FileSystem, Subsystem::FileSystem),
-    )
-    .in_version(2),
-    probe(
-        "parallel.network",
-        "what two CPUs in the network reach of what each reaches alone",
-        "two processes, each sending a byte over a TCP connection of its own on 127.0.0.1 and reading it at the other end: rate together \
-         over rate alone.",
-        plain,
-        |s| two_processes(s, Subsystem::Network, Subsystem::Network),
-    ),
-    probe(
-        "parallel.vm",
-        "what two CPUs mapping memory reach of what each reaches alone",
-        "two sides, each mapping 16 pages, touching and unmapping them: rate together over rate alone. share=process: two processes; \
-         share=thread: two threads of one, which share its address space and its lock.",
-        shares,
-        vm,
-    ),
-    probe(
-        "parallel.process",
-        "what two CPUs creating processes reach of what each reaches alone",
-        "two processes, each forking a child that ends at once and waiting for it: rate together over rate alone.",
-        plain,
-        |s| two_processes(s, Subsystem::Process, Subsystem::Process),
-    ),
-    probe(
-        "parallel.network_fs",
-        "what network beside file system reaches of what each reaches alone",
-        "one process sending and reading bytes by TCP as in parallel.network, one creating and deleting files as in parallel.fs: mean of \
-         the two rates together over alone.",
-        plain,
-        |s| two_processes(s, Subsystem::Network, Subsystem::FileSystem),
-    )
-    .in_version(2),
+    Probe {
+        name: "parallel.fs",
+        version: 2,
+        summary: "what two CPUs in the file system reach of what each reaches alone",
+        timed: "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, closing and deleting it: rate \
+                together over rate alone.",
+        run: |s| two_processes(s, Subsystem::FileSystem, Subsystem::FileSystem),
+        ..FAMILY
+    },
+    Probe {
+        name: "parallel.network",
+        summary: "what two CPUs in the network reach of what each reaches alone",
+        timed: "two processes, each sending a byte over a TCP connection of its own on 127.0.0.1 and reading it at the other end: rate together \
+                over rate alone.",
+        run: |s| two_processes(s, Subsystem::Network, Subsystem::Network),
+        ..FAMILY
+    },
+    Probe {
+        name: "parallel.vm",
+        summary: "what two CPUs mapping memory reach of what each reaches alone",
+        timed: "two sides, each mapping 16 pages, touching and unmapping them: rate together over rate alone. share=process: two processes; \
+                share=thread: two threads of one, which share its address space and its lock.",
+        variants: || rows("share", ["process", "thread"]),
+        run: vm,
+        ..FAMILY
+    },
+    Probe {
+        name: "parallel.process",
+        summary: "what two CPUs creating processes reach of what each reaches alone",
+        timed: "two processes, each forking a child that ends at once and waiting for it: rate together over rate alone.",
+        run: |s| two_processes(s, Subsystem::Process, Subsystem::Process),
+        ..FAMILY
+    },
+    Probe {
+        name: "parallel.network_fs",
+        version: 2,
+        summary: "what network beside file system reaches of what each reaches alone",
+        timed: "one process sending and reading bytes by TCP as in parallel.network, one creating and deleting files as in parallel.fs: mean of \
+                the two rates together over alone.",
+        run: |s| two_processes(s, Subsystem::Network, Subsystem::FileSystem),
+        ..FAMILY
+    },
 ];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a probe says of itself.
 
 use fingerpost_measure::{Center, OWN_CACHES};
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::{Better, Param, Params, Unit};
 
 use crate::session::{Session, Stop};
 
@@ -106,9 +106,14 @@ pub fn plain() -> Vec<Params> {
     vec![Params::new()]
 }
 
+/// One row for each of these values of a parameter.
+pub fn rows(name: &str, values: impl IntoIterator<Item: Into<Param>>) -> Vec<Params> {
+    values.into_iter().map(|value| Params::new().with(name, value)).collect()
+}
+
 /// Both placements of a probe of two processes: on one CPU, and on two.
 pub fn placements() -> Vec<Params> {
-    vec![Params::new().with("placement", "same"), Params::new().with("placement", "cross")]
+    rows("placement", ["same", "cross"])
 }
 
 #[cfg(test)]

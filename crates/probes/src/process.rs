@@ -5,10 +5,8 @@ use std::io;
 use std::path::Path;
 use std::ptr;
 
-use fingerpost_record::Params;
-
 use crate::call::{c_path, check, page_size};
-use crate::probe::{LATENCY, Nature, Probe};
+use crate::probe::{LATENCY, Nature, Probe, rows};
 use crate::program;
 use crate::session::{Session, Stop};
 
@@ -186,17 +184,13 @@ fn shell(s: &mut Session) -> Result<(), Stop> {
     command.measure(s)
 }
 
-fn resident() -> Vec<Params> {
-    [0, 8 << 20, 64 << 20].map(|bytes| Params::new().with("resident", bytes)).to_vec()
-}
-
 /// What the probes of this file share.
 const FAMILY: Probe = Probe { nature: Nature::Blocks, ..LATENCY };
 
 /// The probes of this file. All of them take `resident`; only the one whose cost grows with it has rows for it.
 pub static PROBES: &[Probe] = &[
     Probe {
-        variants: resident,
+        variants: || rows("resident", [0, 8 << 20, 64 << 20]),
         name: "process.fork",
         lmbench: Some("fork proc"),
         summary: "fork a child that exits, and wait for it",

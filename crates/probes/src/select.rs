@@ -4,10 +4,9 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use fingerpost_record::Params;
-
 use crate::call::check;
-use crate::probe::{LATENCY, Probe};
+use crate::ipc::reset_on_close;
+use crate::probe::{LATENCY, Probe, rows};
 use crate::session::{Session, Stop};
 
 /// The most descriptors: all of them must fit below `FD_SETSIZE` (1024).
@@ -34,8 +33,8 @@ impl Idle {
         for _ in 0..count {
             let end = TcpStream::connect(address)?;
             let (peer, _) = listener.accept()?;
-            reset_on_close(end.as_raw_fd())?;
-            reset_on_close(peer.as_raw_fd())?;
+            reset_on_close(&end)?;
+            reset_on_close(&peer)?;
             idle.asked.push(end);
             idle._peers.push(move_above(&peer, above)?);
         }
@@ -62,15 +61,6 @@ fn allow_descriptors(needed: usize) -> Result<(), Stop> {
     limit.rlim_cur = needed;
     // SAFETY: the kernel reads one rlimit.
     check(i64::from(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }))?;
-    Ok(())
-}
-
-/// Has the connection end with a reset: thousands of connections in TIME_WAIT would take the ports from later probes.
-fn reset_on_close(fd: RawFd) -> io::Result<()> {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    let size = size_of::<libc::linger>() as libc::socklen_t;
-    // SAFETY: the kernel reads one linger of the size given.
-    check(i64::from(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), size) }))?;
     Ok(())
 }
 
@@ -147,12 +137,8 @@ fn epoll(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-fn fds() -> Vec<Params> {
-    [10, 100, 250].map(|n| Params::new().with("fds", n)).to_vec()
-}
-
 /// What the probes of this file share.
-const FAMILY: Probe = Probe { variants: fds, ..LATENCY };
+const FAMILY: Probe = Probe { variants: || rows("fds", [10, 100, 250]), ..LATENCY };
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[

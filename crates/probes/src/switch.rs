@@ -4,10 +4,10 @@ use std::fs::File;
 use std::hint::black_box;
 use std::io;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use crate::peer::Peer;
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 use crate::share::{give_byte, pipe, take_byte};
 
@@ -118,7 +118,6 @@ fn rings() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "switch.ring",
-    version: 1,
     lmbench: Some("ctxsw"),
     summary: "one hop of a token through a ring of processes",
     timed: "one hop: read of a byte from a pipe, adding up the process's footprint, write of the byte into the next process's pipe, and the \
@@ -126,11 +125,8 @@ pub static PROBES: &[Probe] = &[Probe {
     pitfalls: "lmbench takes off what pipe and adding up cost in one process that never switches; here that is the counter overhead_ns, \
                since the difference of two figures repeats worse than either. Across CPUs neighbours of the ring are on different CPUs: a \
                hop is then a wake-up of an idle CPU, not a switch.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
     nature: Nature::Blocks,
-    cpus: 1,
-    lab: None,
     variants: rings,
     run: ring,
+    ..LATENCY
 }];

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use fingerpost_record::{Better, Params, Unit};
-
-use crate::probe::{Nature, Probe, placements, plain};
+use crate::probe::{LATENCY, Nature, Probe, placements, rows};
 use crate::session::{Session, Stop, now_ns};
 use crate::share::{PLACES, Place, Word};
 
@@ -30,8 +28,9 @@ fn spawn<'scope, T: Send + 'scope>(
     thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body)
 }
 
+/// The thread functions of the C library answer with the error's number.
 #[inline(always)]
-fn done(rc: i32) -> io::Result<()> {
+pub fn done(rc: i32) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(rc)) }
 }
 
@@ -352,29 +351,16 @@ fn condvar(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-fn by_threads(counts: &[i64]) -> Vec<Params> {
-    counts.iter().map(|&n| Params::new().with("threads", n)).collect()
-}
-
-const PLAIN: Probe = Probe {
-    name: "sync.mutex",
-    version: 1,
-    lmbench: None,
-    summary: "take and release a mutex that nobody else wants",
-    timed: "pthread_mutex_lock, one addition to a word that it guards, and pthread_mutex_unlock, with a second thread asleep.",
-    pitfalls: "with one thread in the process the C library leaves out the atomic instructions, and the figure would be a third.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
-    nature: Nature::Computes,
-    cpus: 1,
-    lab: None,
-    variants: plain,
-    run: mutex,
-};
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    PLAIN,
+    Probe {
+        name: "sync.mutex",
+        summary: "take and release a mutex that nobody else wants",
+        timed: "pthread_mutex_lock, one addition to a word that it guards, and pthread_mutex_unlock, with a second thread asleep.",
+        pitfalls: "with one thread in the process the C library leaves out the atomic instructions, and the figure would be a third.",
+        run: mutex,
+        ..LATENCY
+    },
     Probe {
         name: "sync.mutex_contended",
         summary: "take and release a mutex that other threads want too",
@@ -386,9 +372,9 @@ pub static PROBES: &[Probe] = &[
                    the wait of one thread. In version 1 it was one mutex, whose place in memory decided as much as the lock.",
         nature: Nature::Contends,
         cpus: 2,
-        variants: || by_threads(&[2, 4]),
+        variants: || rows("threads", [2, 4]),
         run: mutex_contended,
-        ..PLAIN
+        ..LATENCY
     },
     Probe {
         name: "sync.rwlock",
@@ -398,9 +384,9 @@ pub static PROBES: &[Probe] = &[
         pitfalls: "readers do not exclude each other, and still contend for the lock's cache line: two of them can be slower than one.",
         version: 3,
         nature: Nature::Contends,
-        variants: || by_threads(&[1, 2]),
+        variants: || rows("threads", [1, 2]),
         run: rwlock,
-        ..PLAIN
+        ..LATENCY
     },
     Probe {
         name: "sync.condvar",
@@ -410,6 +396,6 @@ pub static PROBES: &[Probe] = &[
         nature: Nature::Blocks,
         variants: placements,
         run: condvar,
-        ..PLAIN
+        ..LATENCY
     },
 ];

@@ -5,20 +5,13 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use fingerpost_record::{Better, Unit};
-
-use crate::probe::{Nature, Probe, plain};
+use crate::probe::{LATENCY, Nature, Probe};
 use crate::process::HANDOVER_BATCH_NS;
 use crate::session::{Session, Stop};
+use crate::sync::done;
 
 extern "C" fn nothing(argument: *mut c_void) -> *mut c_void {
     argument
-}
-
-/// The thread functions of the C library answer with the error's number.
-#[inline(always)]
-fn check(rc: i32) -> io::Result<()> {
-    if rc == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(rc)) }
 }
 
 fn create(s: &mut Session) -> Result<(), Stop> {
@@ -30,8 +23,8 @@ fn create(s: &mut Session) -> Result<(), Stop> {
             let mut answer = ptr::null_mut();
             // SAFETY: the thread's function only returns its argument; the id that is joined is the one just written.
             unsafe {
-                check(libc::pthread_create(thread.as_mut_ptr(), ptr::null(), nothing, mark))?;
-                check(libc::pthread_join(thread.assume_init(), &mut answer))?;
+                done(libc::pthread_create(thread.as_mut_ptr(), ptr::null(), nothing, mark))?;
+                done(libc::pthread_join(thread.assume_init(), &mut answer))?;
             }
             if answer != mark {
                 return Err(io::Error::other("a thread ended without running its function"));
@@ -44,16 +37,10 @@ fn create(s: &mut Session) -> Result<(), Stop> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "thread.create",
-    version: 1,
-    lmbench: None,
     summary: "create a thread and join it",
     timed: "pthread_create with default attributes of a thread that returns at once, on the same CPU, and pthread_join.",
     pitfalls: "the C library keeps the stack of an ended thread for the next one, so that mapping a stack is not in the figure.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
     nature: Nature::Blocks,
-    cpus: 1,
-    lab: None,
-    variants: plain,
     run: create,
+    ..LATENCY
 }];

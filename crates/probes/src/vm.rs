@@ -8,10 +8,8 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use fingerpost_record::Params;
-
 use crate::call::{check, page_size};
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{LATENCY, Probe, rows};
 use crate::session::{Session, Stop, now_ns};
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
@@ -292,11 +290,6 @@ fn fault_cow(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-/// Rows by the number of pages of a region.
-fn rows<const N: usize>(pages: [i64; N]) -> Vec<Params> {
-    pages.map(|n| Params::new().with("pages", n)).to_vec()
-}
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
@@ -305,7 +298,7 @@ pub static PROBES: &[Probe] = &[
         summary: "map anonymous memory",
         timed: "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that size; unmapping is outside.",
         pitfalls: "in a process without holes the kernel's tree of mappings grows, which costs a third more; lmbench maps a file, touches and unmaps it.",
-        variants: || rows([256]),
+        variants: || rows("pages", [256]),
         run: mmap,
         ..LATENCY
     },
@@ -313,7 +306,7 @@ pub static PROBES: &[Probe] = &[
         name: "vm.munmap",
         summary: "unmap touched memory",
         timed: "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages and its page table are freed.",
-        variants: || rows([1, 256]),
+        variants: || rows("pages", [1, 256]),
         run: munmap,
         ..LATENCY
     },
@@ -322,7 +315,7 @@ pub static PROBES: &[Probe] = &[
         summary: "change the rights of touched memory",
         timed: "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is the mean of both ways.",
         pitfalls: "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for that as well.",
-        variants: || rows([1, 256]),
+        variants: || rows("pages", [1, 256]),
         run: mprotect,
         ..LATENCY
     },
@@ -331,7 +324,7 @@ pub static PROBES: &[Probe] = &[
         summary: "first touch of anonymous memory, per page",
         timed: "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, zero-filling included.",
         pitfalls: "with one page per region each fault also makes a page table. The region asks for no huge pages (MADV_NOHUGEPAGE): a program that has them faults less often and longer.",
-        variants: || rows([1, 256]),
+        variants: || rows("pages", [1, 256]),
         run: fault_anon,
         ..LATENCY
     },
@@ -342,7 +335,7 @@ pub static PROBES: &[Probe] = &[
         timed: "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page cache; per page.",
         pitfalls: "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages of the large region faults; \
              with one page per region each fault also makes a page table.",
-        variants: || rows([1, 256]),
+        variants: || rows("pages", [1, 256]),
         run: fault_file,
         ..LATENCY
     },
@@ -351,7 +344,7 @@ pub static PROBES: &[Probe] = &[
         summary: "first write to a shared page, per page",
         timed: "a write to each page, in order, of a private mapping of a cached file whose pages have been read: fault, new page, copy; per page.",
         pitfalls: "a write after fork takes the same path through the kernel.",
-        variants: || rows([256]),
+        variants: || rows("pages", [256]),
         run: fault_cow,
         ..LATENCY
     },

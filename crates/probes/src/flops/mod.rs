@@ -9,7 +9,7 @@ use std::io;
 
 use fingerpost_record::{Better, Params, Unit};
 
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
 use kernels::{MODULES, Module, STEPS, Start, TOLERANCE};
@@ -65,8 +65,6 @@ fn modules() -> Vec<Params> {
 /// The kernels.
 pub static PROBES: &[Probe] = &[Probe {
     name: "cpu.flops",
-    version: 1,
-    lmbench: None,
     summary: "floating-point operations a second, by instruction mix and compiler",
     timed: "a thousand steps of the midpoint rule for an integral known in closed form, in double precision, all in registers and the \
             first-level cache; module 1 to 8 has the mix of additions, subtractions, multiplications and divisions of the published table.",
@@ -74,11 +72,10 @@ pub static PROBES: &[Probe] = &[Probe {
                the architecture, the C ones with the flags of their row.",
     unit: Unit::FlopPerSecond,
     better: Better::Higher,
-    nature: Nature::Computes,
-    cpus: 1,
     lab: Some("flops"),
     variants: modules,
     run: flops,
+    ..LATENCY
 }];
 
 #[cfg(test)]

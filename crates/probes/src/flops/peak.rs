@@ -6,10 +6,10 @@
 
 use std::io;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::{Better, Unit};
 
 use crate::cpu::chain;
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe, rows};
 use crate::session::{Session, Stop, now_ns};
 
 /// The most numbers that the chains hold together: twelve vectors of eight.
@@ -293,29 +293,18 @@ fn frequency(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-fn kinds() -> Vec<Params> {
-    KINDS.into_iter().map(|kind| Params::new().with("kind", kind)).collect()
-}
-
-fn loads() -> Vec<Params> {
-    ["integer", "vector"].into_iter().map(|load| Params::new().with("load", load)).collect()
-}
-
 const PEAK: Probe = Probe {
     name: "cpu.peak",
-    version: 1,
-    lmbench: None,
     summary: "floating-point operations a second that the core can do at most",
     timed: "additions, multiplications or fused multiply-adds (two operations each) in double precision, in more independent chains of \
             registers than the units can be busy with, one number at a time or in the widest vectors that the CPU has.",
     pitfalls: "AVX-512 may lower the clock rate; `cpu.frequency` with load=vector has the rate that then holds.",
     unit: Unit::FlopPerSecond,
     better: Better::Higher,
-    nature: Nature::Computes,
-    cpus: 1,
     lab: Some("flops"),
-    variants: kinds,
+    variants: || rows("kind", KINDS),
     run: peak,
+    ..LATENCY
 };
 
 /// The limits.
@@ -328,7 +317,7 @@ pub static PROBES: &[Probe] = &[
                 behind 0.1 ms of the widest vector arithmetic.",
         pitfalls: "a CPU that adds in half a cycle, or folds two additions into one, would show twice its clock rate.",
         unit: Unit::PerSecond,
-        variants: loads,
+        variants: || rows("load", ["integer", "vector"]),
         run: frequency,
         ..PEAK
     },

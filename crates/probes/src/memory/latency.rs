@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use super::range::{Pages, Range};
-use crate::probe::{Nature, Probe};
+use crate::probe::{self, Nature, Probe};
 use crate::session::{Session, Stop};
 
 /// Loads in one turn of the loop.
@@ -180,13 +180,10 @@ pub const LATENCY: Probe = Probe {
             made as warm as such a walk leaves them.",
     pitfalls: "which physical pages a process is given decides how its lines share a cache: beyond the first-level caches processes differ by \
                some percent, in base pages by ten and more, which the interval over processes holds. In base pages (`pages=small`) a large range costs address translation too; the difference to huge pages is that cost.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
     nature: Nature::Streams,
-    cpus: 1,
-    lab: None,
     variants: primitives,
     run: latency,
+    ..probe::LATENCY
 };
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn run(s: &mut Session, mut memory: impl Memory, touched: bool) -> Result<(), St
 
 /// The rows: every page count for `mmap`, some for the others, those of each side of the threshold for malloc.
 fn variants() -> Vec<Params> {
-    let api = |name: &str, pages: &[i64]| per_pages(&Params::new().with("api", name), pages);
+    let api = |name: &str, pages: &[i64]| per_pages("api", name, pages);
     let mut rows = api("mmap", &ALL_PAGES);
     rows.extend(api("brk", &SOME_PAGES));
     rows.extend(api("malloc_small", &[1, 2, 4, 16]));

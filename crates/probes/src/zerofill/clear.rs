@@ -1,7 +1,5 @@
 //! Zeroing alone, from user space: pages that are mapped already are set to zero, one page after the other, as the kernel does it.
 
-use fingerpost_record::Params;
-
 use super::api::map;
 use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
 use crate::probe::{LATENCY, Probe};
@@ -72,11 +70,6 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-fn variants() -> Vec<Params> {
-    let state = |name: &str, pages: &[i64]| per_pages(&Params::new().with("state", name), pages);
-    [state("warm", &[1, 16, 64, 256, 4096]), state("cold", &[16, 256, 4096])].concat()
-}
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.clear",
@@ -86,7 +79,7 @@ pub static PROBES: &[Probe] = &[Probe {
     pitfalls: "the kernel clears pages through its own mapping and with its own instruction; it seldom finds them as warm as the first rows \
                here or as cold as the last.",
     lab: Some(LAB),
-    variants,
+    variants: || [per_pages("state", "warm", &[1, 16, 64, 256, 4096]), per_pages("state", "cold", &[16, 256, 4096])].concat(),
     run,
     ..LATENCY
 }];

@@ -4,6 +4,7 @@ use std::io;
 
 use fingerpost_record::Params;
 
+use crate::probe::rows;
 use crate::session::{Session, Stop};
 
 /// The name of the laboratory.
@@ -67,7 +68,7 @@ pub(super) fn count_faults(s: &mut Session, pages: usize, body: &mut impl FnMut(
     Ok(faults)
 }
 
-/// One row per number of pages, each with the given parameters.
-pub(super) fn per_pages(base: &Params, pages: &[i64]) -> Vec<Params> {
-    pages.iter().map(|n| base.clone().with("pages", *n)).collect()
+/// One row per number of pages, each with this parameter.
+pub(super) fn per_pages(key: &str, value: &str, pages: &[i64]) -> Vec<Params> {
+    rows("pages", pages.iter().copied()).into_iter().map(|row| row.with(key, value)).collect()
 }

@@ -118,7 +118,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
 }
 
 fn variants() -> Vec<Params> {
-    NAMES.iter().flat_map(|(name, _)| per_pages(&Params::new().with("phase", *name), &[1, 2, 4, 16, 256])).collect()
+    NAMES.iter().flat_map(|(name, _)| per_pages("phase", name, &[1, 2, 4, 16, 256])).collect()
 }
 
 /// The probes of this file.

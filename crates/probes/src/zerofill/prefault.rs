@@ -210,11 +210,11 @@ fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(
 }
 
 fn variants() -> Vec<Params> {
-    let how = |name: &str, pages: &[i64]| per_pages(&Params::new().with("how", name), pages);
+    let how = |name: &&str, pages: &[i64]| per_pages("how", name, pages);
     let all = [1, 2, 4, 16, 64, 256, 512, 1024, 4096];
     let mut rows: Vec<Params> = ["touch", "populate", "madvise", "thp"].iter().flat_map(|name| how(name, &all)).collect();
-    rows.extend(how("thp_read", &[512]));
-    rows.extend(how("mthp", &[4, 16, 64, 256]));
+    rows.extend(how(&"thp_read", &[512]));
+    rows.extend(how(&"mthp", &[4, 16, 64, 256]));
     rows.extend(["file_touch", "file_populate"].iter().flat_map(|name| how(name, &[1, 16, 256, 4096])));
     rows
 }

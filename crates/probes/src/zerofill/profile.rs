@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
 use fingerpost_measure::pace::TOLERANCE;
-use fingerpost_record::{Better, Params, Unit};
 use fingerpost_sys::kallsyms::{self, Symbols};
 use fingerpost_sys::perf::sampler::Sampler;
 
@@ -29,7 +28,7 @@ use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
 use super::prefault::Way;
 use super::zeroing::Zeroing;
 use crate::pace;
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
 /// Nanoseconds between two samples: 40 000 a second, and no multiple of anything that the loop does.
@@ -411,7 +410,6 @@ fn innermost(observed: &Loop, symbols: &Symbols, function: &str) -> u64 {
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.kernel_profile",
     version: 3,
-    lmbench: None,
     summary: "zeroing a page, by the kernel's own samples",
     timed: "a share of timer samples, while faults zero `pages` pages, times the unsampled time of one turn, per page. how=touch, thp: mmap, a \
             write to each page (of huge pages) and munmap; the samples in the kernel's page-clearing function, or waiting for its stores at the \
@@ -420,16 +418,11 @@ pub static PROBES: &[Probe] = &[Probe {
             page, and clock_ns, the same difference by the clock.",
     pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible kernel addresses. Where \
                interrupts are off a sample falls on the instruction that switches them on again.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
     nature: Nature::Blocks,
-    cpus: 1,
     lab: Some(LAB),
-    variants: || {
-        let how = |name: &str, pages: &[i64]| per_pages(&Params::new().with("how", name), pages);
-        [how("touch", &[16, 256]), how("memfd", &[64, 256]), how("thp", &[512])].concat()
-    },
+    variants: || [per_pages("how", "touch", &[16, 256]), per_pages("how", "memfd", &[64, 256]), per_pages("how", "thp", &[512])].concat(),
     run,
+    ..LATENCY
 }];
 
 #[cfg(test)]

@@ -9,8 +9,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use fingerpost_record::Params;
-
 use super::api::{map, unmap};
 use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
 use crate::probe::{LATENCY, Nature, Probe};
@@ -101,7 +99,7 @@ pub static PROBES: &[Probe] = &[Probe {
     // A difference of two times may be too short as well as too long.
     nature: Nature::Blocks,
     lab: Some(LAB),
-    variants: || per_pages(&Params::new().with("how", "memfd"), &[16, 64, 256, 1024, 4096]),
+    variants: || per_pages("how", "memfd", &[16, 64, 256, 1024, 4096]),
     run,
     ..LATENCY
 }];
