@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use fingerpost_record::{Better, Unit};
 
+use crate::call::{map, unmap};
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
 use crate::probe::{LATENCY, Nature, Probe, placements, rows};
@@ -114,30 +115,27 @@ fn file_reread(s: &mut Session) -> Result<(), Stop> {
 
 /// A read-only mapping of a whole file, its pages in place. Unmapped when dropped.
 struct Mapping {
-    at: *const u64,
+    at: usize,
     bytes: usize,
 }
 
 impl Mapping {
     fn of(file: &File, bytes: usize) -> Result<Mapping, Stop> {
         let kind = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists.
-        match unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, kind, file.as_raw_fd(), 0) } {
-            libc::MAP_FAILED => Err(Stop::call("mmap")),
-            at => Ok(Mapping { at: at.cast(), bytes }),
-        }
+        let at = map(0, bytes, libc::PROT_READ, kind, file.as_raw_fd()).map_err(|_| Stop::call("mmap"))?;
+        Ok(Mapping { at, bytes })
     }
 
     fn words(&self) -> &[u64] {
         // SAFETY: mapped for reading, page-aligned; the file is the probe's own and nobody changes or shortens it.
-        unsafe { std::slice::from_raw_parts(self.at, self.bytes / size_of::<u64>()) }
+        unsafe { std::slice::from_raw_parts(self.at as *const u64, self.bytes / size_of::<u64>()) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and `words` cannot outlive it.
-        unsafe { libc::munmap(self.at.cast_mut().cast(), self.bytes) };
+        // It is ours, and `words` cannot outlive it. What cannot be unmapped ends with the process.
+        let _ = unmap(self.at, self.bytes);
     }
 }
 

@@ -19,6 +19,45 @@ pub fn c_path(path: &Path) -> Result<CString, Stop> {
 
 /// Bytes in a page.
 pub fn page_size() -> usize {
-    // SAFETY: sysconf takes a number and returns one.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+    fingerpost_sys::system::page_bytes() as usize
+}
+
+/// The rights of a mapping that is read and written, and the kind of one that is the process's own and of no file.
+pub const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+pub const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+
+/// Maps, with the arguments of mmap.
+#[inline(always)]
+pub fn map(at: usize, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Result<usize> {
+    // SAFETY: callers pass either no address or a mere wish, so that the kernel chooses, or one inside their own reserved range.
+    let address = unsafe { libc::mmap(at as *mut libc::c_void, bytes, prot, flags, fd, 0) };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
+}
+
+/// Unmaps a mapping that nothing points into any more.
+#[inline(always)]
+pub fn unmap(at: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: callers pass a mapping of theirs that nothing points into.
+    check(i64::from(unsafe { libc::munmap(at as *mut libc::c_void, bytes) })).map(drop)
+}
+
+/// Runs `chunk` for at most `most` operations at a time until all are done, and adds up its nanoseconds.
+pub fn in_chunks(ops: u64, most: usize, mut chunk: impl FnMut(usize) -> io::Result<u64>) -> io::Result<u64> {
+    let (mut left, mut ns) = (ops, 0);
+    while left > 0 {
+        let count = left.min(most as u64);
+        ns += chunk(count as usize)?;
+        left -= count;
+    }
+    Ok(ns)
+}
+
+/// What the kernel has counted of this thread or process.
+pub fn usage(of: libc::c_int) -> libc::rusage {
+    // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(of, &mut usage);
+        usage
+    }
 }

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::call::check;
+use crate::call::{check, in_chunks};
 use crate::probe::{LATENCY, Nature, Probe, rows};
 use crate::session::{Session, Stop, now_ns};
 
@@ -113,25 +113,19 @@ fn all_written(written: i64, wanted: usize) -> io::Result<()> {
     }
 }
 
-/// Runs `create` and `delete` for every name, in chunks; returns the nanoseconds of both.
-fn make_and_remove(dir: &Dir, ops: u64, content: &[u8]) -> io::Result<(u64, u64)> {
-    let (mut created, mut deleted) = (0, 0);
-    let mut left = ops;
-    while left > 0 {
-        let count = left.min(FILES);
+/// Runs `create` and `delete` for every name, in chunks; returns what `of` takes of the nanoseconds of both.
+fn make_and_remove(dir: &Dir, ops: u64, content: &[u8], of: fn((u64, u64)) -> u64) -> io::Result<u64> {
+    in_chunks(ops, FILES as usize, |count| {
         let begin = now_ns();
-        for i in 0..count {
+        for i in 0..count as u64 {
             dir.create(Name::new(b'f', i), content)?;
         }
         let between = now_ns();
-        for i in 0..count {
+        for i in 0..count as u64 {
             dir.delete(Name::new(b'f', i))?;
         }
-        created += between - begin;
-        deleted += now_ns() - between;
-        left -= count;
-    }
-    Ok((created, deleted))
+        Ok(of((between - begin, now_ns() - between)))
+    })
 }
 
 fn content(s: &Session, least: i64) -> Result<Vec<u8>, Stop> {
@@ -143,13 +137,13 @@ fn content(s: &Session, least: i64) -> Result<Vec<u8>, Stop> {
 
 fn create(s: &mut Session) -> Result<(), Stop> {
     let (dir, content) = (Dir::open(s)?, content(s, 0)?);
-    s.timed_batches(|ops| Ok(make_and_remove(&dir, ops, &content)?.0))
+    s.timed_batches(|ops| make_and_remove(&dir, ops, &content, |ns| ns.0))
 }
 
 fn delete(s: &mut Session) -> Result<(), Stop> {
     let (dir, content) = (Dir::open(s)?, content(s, 0)?);
     s.batch_target_ns(MORE_OUTSIDE_NS);
-    s.timed_batches(|ops| Ok(make_and_remove(&dir, ops, &content)?.1))
+    s.timed_batches(|ops| make_and_remove(&dir, ops, &content, |ns| ns.1))
 }
 
 fn rename(s: &mut Session) -> Result<(), Stop> {

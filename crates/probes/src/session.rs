@@ -9,7 +9,9 @@ use std::path::Path;
 use fingerpost_measure::batch::{Calibrator, TARGET_NS};
 use fingerpost_record::Params;
 use fingerpost_sys::perf::{Counters, Target};
+use fingerpost_sys::system::page_bytes;
 
+use crate::call::usage;
 pub use crate::monotonic::now_ns;
 use crate::pace::Pace;
 use crate::protocol::{MAX_SAMPLES, Request};
@@ -378,12 +380,7 @@ fn steal_of(stat: &str, cpu: usize) -> Option<u64> {
 
 /// Involuntary switches of the calling thread since it started.
 pub(crate) fn involuntary_switches() -> i64 {
-    // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        usage.ru_nivcsw
-    }
+    usage(libc::RUSAGE_THREAD).ru_nivcsw
 }
 
 fn current_cpu() -> i32 {
@@ -395,8 +392,7 @@ fn current_cpu() -> i32 {
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
-    // SAFETY: sysconf takes a number and returns one.
-    pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64
+    pages * page_bytes()
 }
 
 #[cfg(test)]

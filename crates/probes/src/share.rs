@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::session::Stop;
@@ -107,26 +108,14 @@ impl Word {
 
 /// A pipe: the end to read from, the end to write to.
 pub fn pipe() -> Result<(File, File), Stop> {
-    let mut ends = [0; 2];
-    // SAFETY: the kernel writes two descriptors, which nobody else owns.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(Stop::call("pipe"));
-        }
-        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
-    }
+    let (from, to) = io::pipe().map_err(|_| Stop::call("pipe"))?;
+    Ok((as_file(from), as_file(to)))
 }
 
 /// A pair of connected Unix stream sockets.
 pub fn socket_pair() -> Result<(File, File), Stop> {
-    let mut ends = [0; 2];
-    // SAFETY: the kernel writes two descriptors, which nobody else owns.
-    unsafe {
-        if libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) != 0 {
-            return Err(Stop::call("socketpair"));
-        }
-        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
-    }
+    let (one, other) = UnixStream::pair().map_err(|_| Stop::call("socketpair"))?;
+    Ok((as_file(one), as_file(other)))
 }
 
 /// A descriptor as a file to read and write, whatever it is.

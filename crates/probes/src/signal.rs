@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::call::{check, page_size};
+use crate::call::{ANONYMOUS, check, map, page_size};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
@@ -104,19 +104,15 @@ fn forbidden_store(address: usize) {
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn fault(s: &mut Session) -> Result<(), Stop> {
-    // SAFETY: a new mapping, wherever the kernel likes.
-    let page = unsafe { libc::mmap(std::ptr::null_mut(), page_size(), libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
-    if page == libc::MAP_FAILED {
-        return Err(Stop::call("mmap"));
-    }
+    let page = map(0, page_size(), libc::PROT_READ, ANONYMOUS, -1).map_err(|_| Stop::call("mmap"))?;
     // SAFETY: the page is readable. Reading it once makes it present, so that the write meets the protection and no missing page.
-    unsafe { page.cast::<u8>().read_volatile() };
-    FORBIDDEN.store(page as usize, Relaxed);
+    unsafe { (page as *const u8).read_volatile() };
+    FORBIDDEN.store(page, Relaxed);
     set_action(libc::SIGSEGV, &action(step_over as *const () as usize, libc::SA_SIGINFO))?;
     s.batches(|ops| {
         let before = CAUGHT.load(Relaxed);
         for _ in 0..ops {
-            forbidden_store(page as usize);
+            forbidden_store(page);
         }
         all_caught(before, ops)
     })

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use crate::call::usage;
 use crate::probe::{LATENCY, Nature, Probe, placements, rows};
 use crate::session::{Session, Stop, now_ns};
 use crate::share::{PLACES, Place, Word};
@@ -113,12 +114,8 @@ impl Tally {
 
 /// Voluntary and involuntary switches of all threads of this process.
 fn switches() -> [i64; 2] {
-    // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        [usage.ru_nvcsw, usage.ru_nivcsw]
-    }
+    let usage = usage(libc::RUSAGE_SELF);
+    [usage.ru_nvcsw, usage.ru_nivcsw]
 }
 
 /// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs in turn, on one lock after the

@@ -8,12 +8,9 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::call::{check, page_size};
+use crate::call::{ANONYMOUS, READ_WRITE, check, in_chunks, map, page_size, unmap};
 use crate::probe::{LATENCY, Probe, rows};
 use crate::session::{Session, Stop, now_ns};
-
-const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
-const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 
 /// Pages that are touched between two readings of the clock, where rows with few pages take several regions together: enough to
 /// make the two readings a small share, few enough to stay a small process.
@@ -38,20 +35,6 @@ const MAPPINGS_AT_ONCE: usize = 32;
 /// Single pages mapped above the holes: more than a node of the kernel's tree of mappings holds (16), so that the nodes of the holes
 /// hold nothing else, whatever the process had mapped before.
 const APART: usize = 17;
-
-/// Maps, with the arguments of mmap.
-#[inline(always)]
-fn map(at: usize, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Result<usize> {
-    // SAFETY: callers pass either no address, so that the kernel chooses, or one inside their own reserved range.
-    let address = unsafe { libc::mmap(at as *mut libc::c_void, bytes, prot, flags, fd, 0) };
-    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
-}
-
-#[inline(always)]
-fn unmap(at: usize, bytes: usize) -> io::Result<()> {
-    // SAFETY: callers pass a mapping of theirs that nothing points into.
-    check(i64::from(unsafe { libc::munmap(at as *mut libc::c_void, bytes) })).map(drop)
-}
 
 fn advise_small_pages(at: usize, bytes: usize) {
     // SAFETY: advice about a mapping of ours changes no content. Its refusal is as good (see the head of this file).
@@ -140,17 +123,6 @@ impl Regions {
             }
         }
     }
-}
-
-/// Runs `chunk` for at most `most` operations at a time until all are done, and adds up its nanoseconds.
-fn in_chunks(ops: u64, most: usize, mut chunk: impl FnMut(usize) -> io::Result<u64>) -> io::Result<u64> {
-    let (mut left, mut ns) = (ops, 0);
-    while left > 0 {
-        let count = left.min(most as u64);
-        ns += chunk(count as usize)?;
-        left -= count;
-    }
-    Ok(ns)
 }
 
 /// The nanoseconds of one piece of work.

@@ -5,21 +5,14 @@ use std::io;
 use fingerpost_record::Params;
 
 use super::api::{self, Brk, Malloc, Memory, Mmap};
-use super::pages::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, count_faults, pages_of, per_pages, touch};
+use crate::call::page_size;
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
 /// The page counts of the main way, and of the others.
 const ALL_PAGES: [i64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 const SOME_PAGES: [i64; 6] = [1, 2, 4, 16, 256, 4096];
-
-fn allocate(s: &mut Session) -> Result<(), Stop> {
-    by_api(s, false)
-}
-
-fn allocate_and_touch(s: &mut Session) -> Result<(), Stop> {
-    by_api(s, true)
-}
 
 /// Chooses the way that the row names.
 fn by_api(s: &mut Session, touched: bool) -> Result<(), Stop> {
@@ -111,35 +104,32 @@ fn variants() -> Vec<Params> {
     rows
 }
 
-const fn probe(name: &'static str, summary: &'static str, timed: &'static str, run: fn(&mut Session) -> Result<(), Stop>) -> Probe {
-    Probe {
-        name,
-        summary,
-        timed,
-        pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither new nor zeroed. \
-                   memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is compiled on macOS only, \
-                   and is not verified.",
-        lab: Some(LAB),
-        variants,
-        run,
-        ..LATENCY
-    }
-}
+/// What the probes of this file share.
+const FAMILY: Probe = Probe {
+    pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither new nor zeroed. \
+               memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is compiled on macOS only, \
+               and is not verified.",
+    lab: Some(LAB),
+    variants,
+    ..LATENCY
+};
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    probe(
-        "zerofill.alloc",
-        "get memory and give it back untouched",
-        "getting `pages` base pages by `api` and giving them back; none is touched by the loop.",
-        allocate,
-    ),
-    probe(
-        "zerofill.touch",
-        "get memory, touch every page, give it back",
-        "getting `pages` base pages by `api`, a write to each in order, and giving them back: faults and zero-filling included.",
-        allocate_and_touch,
-    ),
+    Probe {
+        name: "zerofill.alloc",
+        summary: "get memory and give it back untouched",
+        timed: "getting `pages` base pages by `api` and giving them back; none is touched by the loop.",
+        run: |s| by_api(s, false),
+        ..FAMILY
+    },
+    Probe {
+        name: "zerofill.touch",
+        summary: "get memory, touch every page, give it back",
+        timed: "getting `pages` base pages by `api`, a write to each in order, and giving them back: faults and zero-filling included.",
+        run: |s| by_api(s, true),
+        ..FAMILY
+    },
 ];
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::call::{ANONYMOUS, READ_WRITE, map, unmap};
+
 /// A way to get memory and to give it back. What it returns has not been touched, unless the way itself reuses memory.
 pub trait Memory {
     /// Gets `bytes` and returns their address.
@@ -16,24 +18,6 @@ fn good(yes: bool) -> io::Result<()> {
     if yes { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
-
-/// Maps anonymous memory or a file with the arguments of mmap.
-#[inline(always)]
-pub fn map(hint: usize, bytes: usize, rights: i32, flags: i32, fd: i32) -> io::Result<usize> {
-    // SAFETY: no caller passes MAP_FIXED, so no mapping that exists is replaced.
-    let at = unsafe { libc::mmap(hint as *mut libc::c_void, bytes, rights, flags, fd, 0) };
-    good(at != libc::MAP_FAILED)?;
-    Ok(at as usize)
-}
-
-/// Unmaps a mapping of ours that nothing points into any more.
-#[inline(always)]
-pub fn unmap(at: usize, bytes: usize) -> io::Result<()> {
-    // SAFETY: callers pass what they mapped.
-    good(unsafe { libc::munmap(at as *mut libc::c_void, bytes) } == 0)
-}
-
 /// `mmap` of private anonymous memory, with further flags.
 pub struct Mmap {
     flags: i32,
@@ -43,13 +27,13 @@ pub struct Mmap {
 impl Mmap {
     /// The ordinary mapping.
     pub fn plain() -> Mmap {
-        Mmap { flags: libc::MAP_PRIVATE | libc::MAP_ANON, granule: 1 }
+        Mmap { flags: ANONYMOUS, granule: 1 }
     }
 
     /// A mapping of reserved huge pages; lengths are rounded up to them.
     #[cfg(target_os = "linux")]
     pub fn huge(granule: usize) -> Mmap {
-        Mmap { flags: libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_HUGETLB, granule }
+        Mmap { flags: ANONYMOUS | libc::MAP_HUGETLB, granule }
     }
 }
 
@@ -130,7 +114,7 @@ pub struct Mremap {
 impl Mremap {
     /// A mapping of one page with room to grow by `bytes` in its place.
     pub fn new(bytes: usize, page: usize) -> io::Result<Mremap> {
-        let stem = map(0, page + bytes, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON, -1)?;
+        let stem = map(0, page + bytes, READ_WRITE, ANONYMOUS, -1)?;
         unmap(stem + page, bytes)?;
         Ok(Mremap { stem, page })
     }
@@ -231,7 +215,7 @@ mod tests {
 
     #[test]
     fn mapped_memory_is_usable_and_zero_each_time() {
-        let page = super::super::pages::page_size();
+        let page = crate::call::page_size();
         exercise(&mut Mmap::plain(), 3 * page, true);
         exercise(&mut Malloc, 3 * page, false);
         #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
 //! Zeroing alone, from user space: pages that are mapped already are set to zero, one page after the other, as the kernel does it.
 
-use super::api::map;
-use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
+use crate::call::{ANONYMOUS, READ_WRITE, map, page_size};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop, now_ns};
 
@@ -46,7 +46,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let cold = s.word("state", &["warm", "cold"])? == "cold";
     base_pages_only();
     let page = page_size();
-    let at = map(0, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON, -1)?;
+    let at = map(0, bytes, READ_WRITE, ANONYMOUS, -1)?;
     touch(at, pages, page);
     if cold && !flush(at, bytes) {
         return Err(Stop::Skip("needs a CPU whose caches user code may flush (x86-64, AArch64)".into()));

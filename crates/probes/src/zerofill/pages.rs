@@ -4,6 +4,7 @@ use std::io;
 
 use fingerpost_record::Params;
 
+use crate::call::{page_size, usage};
 use crate::probe::rows;
 use crate::session::{Session, Stop};
 
@@ -12,11 +13,6 @@ pub const LAB: &str = "zerofill";
 
 /// The most pages that a row may ask for: 1 GiB of the smallest pages.
 const MAX_PAGES: i64 = 1 << 18;
-
-/// Bytes in a page.
-pub(super) fn page_size() -> usize {
-    fingerpost_sys::system::page_bytes() as usize
-}
 
 /// The row's `pages`, checked, and their bytes.
 pub(super) fn pages_of(params: &Params) -> Result<(usize, usize), Stop> {
@@ -47,15 +43,7 @@ pub(super) fn touch(at: usize, pages: usize, page: usize) {
 
 /// Minor faults of this thread so far.
 pub(super) fn minor_faults() -> i64 {
-    // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        #[cfg(target_os = "linux")]
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        #[cfg(not(target_os = "linux"))]
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage.ru_minflt as i64
-    }
+    usage(libc::RUSAGE_THREAD).ru_minflt
 }
 
 /// Counts the minor faults of one operation, outside of the timing, and reports them. Few operations where each is long.

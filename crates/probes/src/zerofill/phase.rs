@@ -7,8 +7,8 @@ use std::io;
 
 use fingerpost_record::Params;
 
-use super::api::{map, unmap};
-use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
+use crate::call::{ANONYMOUS, READ_WRITE, in_chunks, map, page_size, unmap};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop, now_ns};
 
@@ -31,9 +31,6 @@ const NAMES: [(&str, Phase); 4] = [
 /// Regions that exist at once, and the most pages that are touched in them together.
 const REGIONS: usize = 16;
 const TOUCHED: usize = 256;
-
-const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
-const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANON;
 
 /// Places for regions: far enough apart that each has page tables of its own and no two mappings merge, as for a program that holds
 /// one region at a time.
@@ -106,15 +103,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let most = if matches!(phase, Phase::Touch | Phase::FreeTouched) { (TOUCHED / pages).clamp(1, REGIONS) } else { REGIONS };
     base_pages_only();
     let places = Places::find(pages, bytes, most)?;
-    s.timed_batches(|ops| {
-        let (mut left, mut ns) = (ops, 0);
-        while left > 0 {
-            let count = left.min(most as u64);
-            ns += places.cycle(phase, count as usize)?;
-            left -= count;
-        }
-        Ok(ns)
-    })
+    s.timed_batches(|ops| in_chunks(ops, most, |count| places.cycle(phase, count)))
 }
 
 fn variants() -> Vec<Params> {

@@ -7,13 +7,11 @@ use std::os::fd::AsRawFd;
 
 use fingerpost_record::Params;
 
-use super::api::{map, unmap};
-use super::pages::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, count_faults, pages_of, per_pages, touch};
+use crate::call::{ANONYMOUS, READ_WRITE, map, page_size, unmap};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
-const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
-const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// A place for mappings at a multiple of `alignment`, and `offset` bytes behind it; the kernel is asked to map there each time.

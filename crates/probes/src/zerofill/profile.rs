@@ -24,9 +24,10 @@ use fingerpost_sys::kallsyms::{self, Symbols};
 use fingerpost_sys::perf::sampler::Sampler;
 
 use super::api::{Memory, Mmap};
-use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
 use super::prefault::Way;
 use super::zeroing::Zeroing;
+use crate::call::page_size;
 use crate::pace;
 use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};

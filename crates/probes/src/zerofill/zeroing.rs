@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use super::api::{map, unmap};
-use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
+use crate::call::{READ_WRITE, map, page_size, unmap};
 use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
@@ -28,7 +28,7 @@ impl Zeroing {
         let bytes = (pages + 2) * page;
         let file = fingerpost_sys::memory::nameless_file()?;
         file.set_len(bytes as u64)?;
-        let at = map(0, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())?;
+        let at = map(0, bytes, READ_WRITE, libc::MAP_SHARED, file.as_raw_fd())?;
         Ok(Zeroing { file, at, pages, page })
     }
 
