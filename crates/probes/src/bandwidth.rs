@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use fingerpost_record::{Better, Unit};
 
-use crate::call::{map, unmap};
+use crate::call::{new_mapping, unmap};
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
 use crate::probe::{LATENCY, Nature, Probe, placements, rows};
@@ -122,7 +122,7 @@ struct Mapping {
 impl Mapping {
     fn of(file: &File, bytes: usize) -> Result<Mapping, Stop> {
         let kind = libc::MAP_SHARED | libc::MAP_POPULATE;
-        let at = map(0, bytes, libc::PROT_READ, kind, file.as_raw_fd()).map_err(|_| Stop::call("mmap"))?;
+        let at = new_mapping(bytes, libc::PROT_READ, kind, file.as_raw_fd())?;
         Ok(Mapping { at, bytes })
     }
 

@@ -34,6 +34,11 @@ pub fn map(at: usize, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Resul
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
 }
 
+/// The same of new memory, wherever the kernel likes, while a probe is set up.
+pub fn new_mapping(bytes: usize, prot: i32, flags: i32, fd: i32) -> Result<usize, Stop> {
+    map(0, bytes, prot, flags, fd).map_err(|_| Stop::call("mmap"))
+}
+
 /// Unmaps a mapping that nothing points into any more.
 #[inline(always)]
 pub fn unmap(at: usize, bytes: usize) -> io::Result<()> {

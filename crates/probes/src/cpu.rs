@@ -16,22 +16,19 @@ const UNROLLED: u64 = 64;
 pub(crate) mod chain {
     use std::arch::asm;
 
-    pub fn add(x: u64, y: u64) -> u64 {
-        let mut x = x;
+    pub fn add(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
         unsafe { asm!(".rept 64", "add {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
         x
     }
 
-    pub fn mul(x: u64, y: u64) -> u64 {
-        let mut x = x;
+    pub fn mul(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
         unsafe { asm!(".rept 64", "imul {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
         x
     }
 
-    pub fn div(x: u64, y: u64, keep: u64) -> u64 {
-        let mut x = x;
+    pub fn div(mut x: u64, y: u64, keep: u64) -> u64 {
         // SAFETY: registers only; the divisor is not zero and the upper half of the dividend is, so the quotient fits.
         unsafe {
             asm!(".rept 64", "xor edx, edx", "div {y}", "add rax, {k}", ".endr",
@@ -58,22 +55,19 @@ pub(crate) mod chain {
 pub(crate) mod chain {
     use std::arch::asm;
 
-    pub fn add(x: u64, y: u64) -> u64 {
-        let mut x = x;
+    pub fn add(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
         unsafe { asm!(".rept 64", "add {x}, {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
         x
     }
 
-    pub fn mul(x: u64, y: u64) -> u64 {
-        let mut x = x;
+    pub fn mul(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
         unsafe { asm!(".rept 64", "mul {x}, {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
         x
     }
 
-    pub fn div(x: u64, y: u64, keep: u64) -> u64 {
-        let mut x = x;
+    pub fn div(mut x: u64, y: u64, keep: u64) -> u64 {
         // SAFETY: registers only.
         unsafe {
             asm!(".rept 64", "udiv {x}, {x}, {y}", "add {x}, {x}, {k}", ".endr",
@@ -130,7 +124,8 @@ const RANDOM_BIT: u64 = 1 << 62;
 const DIVISOR: u64 = 0xffff_fffb;
 const DIVIDEND: u64 = 0x7fff_ffff_ffff_ffe7;
 
-fn known_processor() -> Result<(), Stop> {
+/// Whether the chains are written in this processor's assembly.
+pub(crate) fn known_processor() -> Result<(), Stop> {
     let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
     if known { Ok(()) } else { Err(Stop::Skip(format!("not written for {}", std::env::consts::ARCH))) }
 }

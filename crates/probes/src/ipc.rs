@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
 use crate::peer::Peer;
@@ -107,11 +107,9 @@ pub fn reset_on_close(socket: &impl AsRawFd) -> io::Result<()> {
 
 fn event_counter() -> Result<File, Stop> {
     // SAFETY: eventfd takes plain numbers; the descriptor is nobody else's.
-    unsafe {
-        match libc::eventfd(0, libc::EFD_CLOEXEC) {
-            fd if fd < 0 => Err(Stop::call("eventfd")),
-            fd => Ok(<File as std::os::fd::FromRawFd>::from_raw_fd(fd)),
-        }
+    match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) } {
+        -1 => Err(Stop::call("eventfd")),
+        fd => Ok(unsafe { File::from_raw_fd(fd) }),
     }
 }
 

@@ -241,7 +241,7 @@ fn percent_of_alone(alone: [f64; 2], together: [f64; 2]) -> f64 {
 
 /// Two processes, one on each CPU.
 fn two_processes(s: &mut Session, ours: Subsystem, theirs: Subsystem) -> Result<(), Stop> {
-    let cpu = second_cpu(s)?;
+    let cpu = s.take_second_cpu()?;
     let stretch_ns = match ours {
         Subsystem::Process => {
             s.share_cpu();
@@ -258,7 +258,7 @@ fn two_processes(s: &mut Session, ours: Subsystem, theirs: Subsystem) -> Result<
 
 /// Two threads of one process, one on each CPU.
 fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
-    let cpu = second_cpu(s)?;
+    let cpu = s.take_second_cpu()?;
     let stage = Stage::default();
     let dir = s.dir().to_owned();
     let partner = || -> io::Result<()> {
@@ -283,11 +283,6 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
         result
     })?;
     Ok(stage.check()?)
-}
-
-fn second_cpu(s: &Session) -> Result<usize, Stop> {
-    s.use_second_cpu();
-    s.cpus().get(1).copied().ok_or_else(|| Stop::Skip("needs two CPUs, and this process may use one".into()))
 }
 
 fn vm(s: &mut Session) -> Result<(), Stop> {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::ptr;
 
-use crate::call::{c_path, check, page_size};
+use crate::call::{ANONYMOUS, READ_WRITE, c_path, check, new_mapping, page_size};
 use crate::probe::{LATENCY, Nature, Probe, rows};
 use crate::program;
 use crate::session::{Session, Stop};
@@ -29,14 +29,10 @@ fn prepare(s: &mut Session) -> Result<(), Stop> {
     }
     // Should memory run out, this process is the one to end, not the one that started it. Not vital, so its error is not looked at.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    let memory = new_mapping(bytes, READ_WRITE, ANONYMOUS, -1)? as *mut c_void;
     // SAFETY: a new private mapping; every write stays inside it. Small pages, because fork copies one entry for each, and whether
     // the kernel has huge ones to spare would decide the figure. Kernels without them refuse the advice, which is as good.
     unsafe {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let memory = libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-        if memory == libc::MAP_FAILED {
-            return Err(Stop::call("mmap"));
-        }
         libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
         // Half the time of touching page by page, which older kernels are left with.
         libc::madvise(memory, bytes, libc::MADV_POPULATE_WRITE);

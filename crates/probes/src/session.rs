@@ -134,12 +134,15 @@ impl Session {
                 self.share_cpu();
                 Ok(*first)
             }
-            ("cross", [_, second, ..]) => {
-                self.use_second_cpu();
-                Ok(*second)
-            }
-            _ => Err(Stop::Skip("needs two CPUs, and this process may use one".into())),
+            _ => self.take_second_cpu(),
         }
+    }
+
+    /// The second CPU, for a part in the operation: see [`Session::use_second_cpu`].
+    pub fn take_second_cpu(&self) -> Result<usize, Stop> {
+        self.use_second_cpu();
+        let second = self.request.cpus.get(1).copied();
+        second.ok_or_else(|| Stop::Skip("needs two CPUs, and this process may use one".into()))
     }
 
     /// Says that partners run on this process's CPU. A partner that is woken may take the CPU at once, which the kernel counts as
@@ -223,9 +226,7 @@ impl Session {
 
     /// Takes one value that is computed from many stretches of measuring, with the pace of those that went into it.
     pub fn paced_value(&mut self, body: impl FnOnce() -> Result<(f64, u64), Stop>) -> Result<(), Stop> {
-        self.direct = true;
-        self.begin();
-        self.batch = 1;
+        self.begin_values();
         let (value, pace) = body()?;
         self.samples.push(Sample { work: 0, ns: 0, value, disturbed: false });
         self.pace = vec![pace];
@@ -235,9 +236,7 @@ impl Session {
     /// As [`Session::values`], for a `body` that also tells whether it saw a disturbance that this thread cannot see, such as a
     /// partner that lost its CPU.
     pub fn marked_values(&mut self, mut body: impl FnMut() -> Result<(f64, bool), Stop>) -> Result<(), Stop> {
-        self.direct = true;
-        self.begin();
-        self.batch = 1;
+        self.begin_values();
         let mut pace = Pace::start(self.second_cpu());
         let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
@@ -263,6 +262,12 @@ impl Session {
     fn begin(&mut self) {
         fingerpost_sys::memory::forget_program_text();
         self.resident = resident_bytes();
+    }
+
+    /// The same where samples are values.
+    fn begin_values(&mut self) {
+        (self.direct, self.batch) = (true, 1);
+        self.begin();
     }
 
     /// The first thing after the loop: which samples the CPU's pace speaks against.

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::call::{READ_WRITE, new_mapping};
 use crate::session::Stop;
 
 /// A value in a page of its own that stays shared across fork. Unmapped when dropped.
@@ -16,16 +17,10 @@ pub struct Shared<T> {
 impl<T: Sync + Default> Shared<T> {
     /// Maps it and puts the default value there.
     pub fn new() -> Result<Shared<T>, Stop> {
+        let at = new_mapping(size_of::<T>(), READ_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)? as *mut T;
         // SAFETY: an anonymous mapping of the value's size, page-aligned, is valid memory for it; it is written before any use.
-        unsafe {
-            let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-            let at = libc::mmap(std::ptr::null_mut(), size_of::<T>(), access, kind, -1, 0);
-            if at == libc::MAP_FAILED {
-                return Err(Stop::call("mmap"));
-            }
-            at.cast::<T>().write(T::default());
-            Ok(Shared { at: at.cast() })
-        }
+        unsafe { at.write(T::default()) };
+        Ok(Shared { at })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::call::{ANONYMOUS, check, map, page_size};
+use crate::call::{ANONYMOUS, check, new_mapping, page_size};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
@@ -104,7 +104,7 @@ fn forbidden_store(address: usize) {
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn fault(s: &mut Session) -> Result<(), Stop> {
-    let page = map(0, page_size(), libc::PROT_READ, ANONYMOUS, -1).map_err(|_| Stop::call("mmap"))?;
+    let page = new_mapping(page_size(), libc::PROT_READ, ANONYMOUS, -1)?;
     // SAFETY: the page is readable. Reading it once makes it present, so that the write meets the protection and no missing page.
     unsafe { (page as *const u8).read_volatile() };
     FORBIDDEN.store(page, Relaxed);

@@ -125,11 +125,8 @@ fn disputed<L: Default + Sync>(
     threads: usize,
     once: impl Fn(&L) -> io::Result<()> + Sync,
 ) -> Result<(Vec<Place<L>>, u64), Stop> {
+    s.take_second_cpu()?;
     let cpus = s.cpus().to_vec();
-    if cpus.len() < 2 {
-        return Err(Stop::Skip("needs two CPUs, and this process may use one".into()));
-    }
-    s.use_second_cpu();
     if threads > 2 {
         s.share_cpu();
     }

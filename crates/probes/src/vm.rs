@@ -220,16 +220,16 @@ fn fault_anon(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-/// A file of as many pages as the regions have, in the page cache.
-fn file_of(s: &Session, regions: &Regions) -> Result<File, Stop> {
+/// A file of so many bytes, in the page cache.
+pub fn cached_file(s: &Session, bytes: usize) -> Result<File, Stop> {
     let path = s.dir().join("mapped");
-    let written = std::fs::write(&path, vec![1u8; regions.bytes()]).and_then(|()| File::open(&path));
+    let written = std::fs::write(&path, vec![1u8; bytes]).and_then(|()| File::open(&path));
     written.map_err(|e| Stop::Fail(format!("cannot write {}: {e}", path.display())))
 }
 
 fn fault_file(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
-    let file = file_of(s, &regions)?;
+    let file = cached_file(s, regions.bytes())?;
     s.work_per_op(regions.pages as u64);
     s.timed_batches(|ops| {
         in_chunks(ops, regions.count, |count| {
@@ -246,7 +246,7 @@ fn fault_file(s: &mut Session) -> Result<(), Stop> {
 
 fn fault_cow(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
-    let file = file_of(s, &regions)?;
+    let file = cached_file(s, regions.bytes())?;
     s.work_per_op(regions.pages as u64);
     s.timed_batches(|ops| {
         in_chunks(ops, regions.count, |count| {

@@ -8,7 +8,7 @@ use std::io;
 
 use fingerpost_record::{Better, Unit};
 
-use crate::cpu::chain;
+use crate::cpu::{chain, known_processor};
 use crate::probe::{LATENCY, Probe, rows};
 use crate::session::{Session, Stop, now_ns};
 
@@ -273,9 +273,7 @@ const BURST_NS: u64 = 100_000;
 
 fn frequency(s: &mut Session) -> Result<(), Stop> {
     let vector = s.word("load", &["integer", "vector"])? == "vector";
-    if machine::ways().is_empty() {
-        return Err(Stop::Skip(format!("not written for {}", std::env::consts::ARCH)));
-    }
+    known_processor()?;
     let burst = machine::ways().into_iter().last().filter(|_| vector);
     let mut sum = 1;
     s.work_per_op(64);

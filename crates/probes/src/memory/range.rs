@@ -1,5 +1,6 @@
 //! Memory to measure on, in pages of a known size.
 
+use crate::call::{ANONYMOUS, READ_WRITE, new_mapping};
 use crate::session::Stop;
 
 /// The huge page of most architectures; where it is another, the alignment is merely not needed.
@@ -30,14 +31,9 @@ impl Range {
         let mapped = if pages == Pages::Huge { bytes.next_multiple_of(HUGE) } else { bytes };
         let whole = if mapped >= HUGE { mapped.next_multiple_of(HUGE) + HUGE } else { mapped };
         let advice = if pages == Pages::Small { libc::MADV_NOHUGEPAGE } else { libc::MADV_HUGEPAGE };
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists; the advice and the cutting off of
-        // the ends stay inside it.
+        let begin = new_mapping(whole, READ_WRITE, ANONYMOUS | libc::MAP_NORESERVE, -1)? as *mut libc::c_void;
+        // SAFETY: the mapping is new; the advice and the cutting off of the ends stay inside it.
         unsafe {
-            let begin = libc::mmap(std::ptr::null_mut(), whole, access, kind, -1, 0);
-            if begin == libc::MAP_FAILED {
-                return Err(Stop::call("mmap"));
-            }
             let skipped = if whole > mapped { begin.cast::<u8>().align_offset(HUGE) } else { 0 };
             let at = begin.cast::<u8>().add(skipped);
             if skipped > 0 {

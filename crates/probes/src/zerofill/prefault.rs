@@ -1,6 +1,5 @@
 //! What the article asked for: several pages per fault, and mapping at once. Each against plain touching.
 
-use std::fs::File;
 use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,6 +10,7 @@ use super::pages::{LAB, base_pages_only, count_faults, pages_of, per_pages, touc
 use crate::call::{ANONYMOUS, READ_WRITE, map, page_size, unmap};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
+use crate::vm::cached_file;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
@@ -188,10 +188,7 @@ fn allows(own: &str, whole: &str) -> bool {
 
 /// A file in the page cache, mapped and read. A fault maps the pages around it too (fault-around), which the counter of faults shows.
 fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(), Stop> {
-    let path = s.dir().join("mapped");
-    let file = std::fs::write(&path, vec![1u8; bytes])
-        .and_then(|()| File::open(&path))
-        .map_err(|e| Stop::Fail(format!("cannot write {}: {e}", path.display())))?;
+    let file = cached_file(s, bytes)?;
     let flags = libc::MAP_PRIVATE | if populate { libc::MAP_POPULATE } else { 0 };
     let (page, at) = (page_size(), place(bytes, page_size() * page_size() / size_of::<usize>(), 0)?);
     let mut body = |ops: u64| -> io::Result<()> {
