@@ -114,13 +114,15 @@ enum Kind {
 }
 
 macro_rules! calls {
-    ($($kind:ident: $($name:ident)+;)+) => {
-        /// Number, name and kind of the calls that we know, for this architecture.
-        static TABLE: &[(i64, &str, Kind)] = &[$($((libc::$name as i64, stringify!($name), Kind::$kind),)+)+];
+    ($(#[$about:meta])+ $table:ident = $($kind:ident: $($name:ident)+;)+) => {
+        $(#[$about])+
+        static $table: &[(i64, &str, Kind)] = &[$($((libc::$name as i64, stringify!($name), Kind::$kind),)+)+];
     };
 }
 
 calls! {
+    /// Number, name and kind of the calls that we know, for this architecture.
+    TABLE =
     Lock: SYS_futex SYS_flock SYS_fcntl SYS_semop SYS_semtimedop SYS_futex_waitv;
     Disk: SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_sync_file_range SYS_msync SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev
           SYS_preadv2 SYS_pwritev2 SYS_openat SYS_unlinkat SYS_renameat SYS_renameat2 SYS_mkdirat SYS_newfstatat SYS_statx
@@ -143,30 +145,15 @@ calls! {
            SYS_inotify_add_watch SYS_sysinfo SYS_getcpu;
 }
 
-/// Calls that only this architecture has; newer ones left them out.
 #[cfg(target_arch = "x86_64")]
-static OLD: &[(i64, &str, Kind)] = &[
-    (libc::SYS_poll, "SYS_poll", Kind::Poll),
-    (libc::SYS_select, "SYS_select", Kind::Poll),
-    (libc::SYS_epoll_wait, "SYS_epoll_wait", Kind::Poll),
-    (libc::SYS_open, "SYS_open", Kind::Disk),
-    (libc::SYS_stat, "SYS_stat", Kind::Disk),
-    (libc::SYS_lstat, "SYS_lstat", Kind::Disk),
-    (libc::SYS_access, "SYS_access", Kind::Disk),
-    (libc::SYS_unlink, "SYS_unlink", Kind::Disk),
-    (libc::SYS_rename, "SYS_rename", Kind::Disk),
-    (libc::SYS_mkdir, "SYS_mkdir", Kind::Disk),
-    (libc::SYS_rmdir, "SYS_rmdir", Kind::Disk),
-    (libc::SYS_readlink, "SYS_readlink", Kind::Disk),
-    (libc::SYS_creat, "SYS_creat", Kind::Disk),
-    (libc::SYS_fork, "SYS_fork", Kind::Other),
-    (libc::SYS_vfork, "SYS_vfork", Kind::Child),
-    (libc::SYS_pause, "SYS_pause", Kind::Other),
-    (libc::SYS_pipe, "SYS_pipe", Kind::Other),
-    (libc::SYS_dup2, "SYS_dup2", Kind::Other),
-    (libc::SYS_arch_prctl, "SYS_arch_prctl", Kind::Other),
-    (libc::SYS_time, "SYS_time", Kind::Other),
-];
+calls! {
+    /// Calls that only this architecture has; newer ones left them out.
+    OLD =
+    Poll: SYS_poll SYS_select SYS_epoll_wait;
+    Disk: SYS_open SYS_stat SYS_lstat SYS_access SYS_unlink SYS_rename SYS_mkdir SYS_rmdir SYS_readlink SYS_creat;
+    Child: SYS_vfork;
+    Other: SYS_fork SYS_pause SYS_pipe SYS_dup2 SYS_arch_prctl SYS_time;
+}
 #[cfg(not(target_arch = "x86_64"))]
 static OLD: &[(i64, &str, Kind)] = &[];
 
@@ -186,25 +173,33 @@ pub fn is_poll(number: i64) -> bool {
 
 /// What a thread waits for that is blocked in this call. `fd` looks up its first argument where that decides.
 pub fn wait(number: i64, args: [u64; 2], role: Role, fd: impl FnOnce(i32) -> Fd) -> Wait {
-    let on_socket = if role == Role::Server { Wait::Idle } else { Wait::Network };
-    match entry(number).map_or(Kind::Other, |e| e.2) {
+    wait_of_kind(entry(number).map_or(Kind::Other, |e| e.2), role).unwrap_or_else(|| match fd(args[0] as i32) {
+        Fd::File => Wait::Disk,
+        Fd::Socket if number == libc::SYS_read || number == libc::SYS_readv => on_socket(role),
+        Fd::Socket => Wait::Network,
+        Fd::Pipe => Wait::Pipe,
+        Fd::Timer => Wait::Timer,
+        Fd::Unknown => Wait::Other,
+    })
+}
+
+fn on_socket(role: Role) -> Wait {
+    if role == Role::Server { Wait::Idle } else { Wait::Network }
+}
+
+/// What a call of this kind waits for; nothing where its descriptor decides.
+fn wait_of_kind(kind: Kind, role: Role) -> Option<Wait> {
+    Some(match kind {
         Kind::Lock => Wait::Lock,
         Kind::Disk => Wait::Disk,
-        Kind::Poll | Kind::Socket => on_socket,
+        Kind::Poll | Kind::Socket => on_socket(role),
         Kind::Send => Wait::Network,
         Kind::Timer => Wait::Timer,
         Kind::Memory => Wait::Memory,
         Kind::Child => Wait::Child,
         Kind::Other => Wait::Other,
-        Kind::ByFd => match fd(args[0] as i32) {
-            Fd::File => Wait::Disk,
-            Fd::Socket if number == libc::SYS_read || number == libc::SYS_readv => on_socket,
-            Fd::Socket => Wait::Network,
-            Fd::Pipe => Wait::Pipe,
-            Fd::Timer => Wait::Timer,
-            Fd::Unknown => Wait::Other,
-        },
-    }
+        Kind::ByFd => return None,
+    })
 }
 
 /// The same from what `/proc` shows: the call where it may be read, else the kernel function that it sleeps in.
@@ -253,20 +248,11 @@ static FUNCTIONS: &[(&str, Kind)] = &[
 ];
 
 fn wait_of_function(function: &str, role: Role) -> Wait {
-    let on_socket = if role == Role::Server { Wait::Idle } else { Wait::Network };
     if function.contains("pipe") || function.contains("eventfd") || function.contains("n_tty") {
         return Wait::Pipe;
     }
-    match FUNCTIONS.iter().find(|(start, _)| function.starts_with(start)).map(|f| f.1) {
-        Some(Kind::Lock) => Wait::Lock,
-        Some(Kind::Timer) => Wait::Timer,
-        Some(Kind::Poll | Kind::Socket) => on_socket,
-        Some(Kind::Send) => Wait::Network,
-        Some(Kind::Child) => Wait::Child,
-        Some(Kind::Disk) => Wait::Disk,
-        Some(Kind::Memory) => Wait::Memory,
-        _ => Wait::Other,
-    }
+    let known = FUNCTIONS.iter().find(|(start, _)| function.starts_with(start));
+    known.and_then(|(_, kind)| wait_of_kind(*kind, role)).unwrap_or(Wait::Other)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use fingerpost_sys::perf::Event;
 use fingerpost_sys::perf::hardware::{Counted, HardwareSampler, SAMPLED};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
+use crate::follow::leaf::Side;
 use crate::machine::Totals;
 use crate::stacks::held::Holds;
 
@@ -70,17 +71,6 @@ pub struct Recorded {
     pub spent: f64,
 }
 
-/// Whose a sample is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// The service's.
-    Server,
-    /// Its clients' on this machine.
-    Client,
-    /// Anybody else's.
-    Other,
-}
-
 impl Recorded {
     /// How it was had, in words.
     pub fn source(&self) -> String {
@@ -89,7 +79,7 @@ impl Recorded {
     }
 
     /// Counts by side, of threads that had a request, and of those that had one of the slowest: `hardware.EVENT.WHOSE`.
-    pub fn totals(&self, whose: impl Fn(i32) -> Whose, all: &Holds, slow: &Holds) -> Totals {
+    pub fn totals(&self, whose: impl Fn(i32) -> Side, all: &Holds, slow: &Holds) -> Totals {
         let mut found: HashMap<String, u64> = HashMap::new();
         // An event that the CPU has and that did not happen is zero; one that it lacks is not known.
         for event in &self.events {
@@ -100,13 +90,13 @@ impl Recorded {
         for c in &self.samples {
             let mut add = |class: &str| *found.entry(format!("hardware.{}.{class}", name(c.event))).or_default() += c.count;
             match whose(c.pid) {
-                Whose::Server => {
+                Side::Server => {
                     add("server");
                     all.has(c.tid, c.time).then(|| add("requests"));
                     slow.has(c.tid, c.time).then(|| add("slow"));
                 }
-                Whose::Client => add("client"),
-                Whose::Other => add("other"),
+                Side::Client => add("client"),
+                Side::Other => add("other"),
             }
         }
         found.into_iter().map(|(name, count)| (name, count as f64)).collect()
@@ -157,9 +147,9 @@ mod tests {
         let held = |from, to, latency| Held { tid: 11, from, to, latency };
         let held = [held(90, 120, 30), held(140, 170, 900)];
         let whose = |pid| match pid {
-            10 => Whose::Server,
-            20 => Whose::Client,
-            _ => Whose::Other,
+            10 => Side::Server,
+            20 => Side::Client,
+            _ => Side::Other,
         };
         let totals = recorded().totals(whose, &Holds::of(&held, 0), &Holds::of(&held, 500));
         let told = |name: &str| totals.get(&format!("hardware.{name}")).copied();

@@ -144,15 +144,15 @@ impl Reading {
         let pressure = ["cpu", "memory", "io"];
         let mut protocols = parse_protocols(&read("proc/net/netstat"));
         protocols.append(&mut parse_protocols(&read("proc/net/snmp")));
+        let light = Reading::light(paths);
         Reading {
-            stat: Stat::parse(&read("proc/stat")).unwrap_or_default(),
             disks: parse_disks(&read("proc/diskstats"), &whole),
-            interfaces: parse_interfaces(&read("proc/net/dev")),
             protocols,
             memory: parse_counters(&read("proc/vmstat")),
             pressure: pressure.into_iter().filter_map(|p| Some((p, Pressure::parse(&read(&format!("proc/pressure/{p}")))?))).collect(),
             throttlings: groups.throttlings(),
             processes: processes(paths),
+            ..light
         }
     }
 
@@ -291,18 +291,19 @@ impl Reading {
     }
 }
 
-/// How many of the largest are told by name.
+/// How many of the largest are told by name, of each resource; and the longest name in bytes, as a control group's is its path.
 const LARGEST: usize = 5;
+const LONGEST: usize = 150;
 
 /// Adds `PREFIX.SUFFIX`, the sum, and `PREFIX.NAME.SUFFIX` of the largest names; nothing where a value is missing, which the sum would lack.
-fn add_by_name<'a>(t: &mut Totals, (prefix, suffix): (&str, &str), values: impl Iterator<Item = (&'a str, Option<f64>)>) {
+pub(crate) fn add_by_name<'a>(t: &mut Totals, (prefix, suffix): (&str, &str), values: impl Iterator<Item = (&'a str, Option<f64>)>) {
     let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
     for (name, value) in values {
         let Some(value) = value else { return };
         *by_name.entry(name).or_default() += value;
     }
     t.insert(format!("{prefix}.{suffix}"), by_name.values().sum());
-    let mut names: Vec<_> = by_name.into_iter().filter(|n| n.1 > 0.0).collect();
+    let mut names: Vec<_> = by_name.into_iter().filter(|(name, value)| *value > 0.0 && name.len() <= LONGEST).collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1));
     t.extend(names.iter().take(LARGEST).map(|(name, value)| (format!("{prefix}.{name}.{suffix}"), *value)));
 }

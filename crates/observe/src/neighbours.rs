@@ -7,12 +7,7 @@ use fingerpost_sys::cgroup::usage::{self, Usage};
 use fingerpost_sys::procfs::Paths;
 
 use crate::follow::source::first_pid_namespace;
-use crate::machine::Totals;
-
-/// How many of the largest are told by name, of each resource.
-const LARGEST: usize = 5;
-/// Bytes of a group's path that are kept in a name.
-const LONGEST: usize = 150;
+use crate::machine::{Totals, add_by_name};
 
 /// The groups as they are at one moment.
 pub struct Groups {
@@ -29,25 +24,18 @@ impl Groups {
     pub fn since(&self, before: &Groups, of_service: &HashSet<String>) -> Totals {
         let mut t = Totals::new();
         let others = || self.by_path.iter().filter(|(path, _)| path.as_str() != "/" && !of_service.contains(*path));
-        let mut add = |what: &str, of: fn(&Usage) -> Option<f64>| {
-            let grown = |(path, now): (&String, &Usage)| {
-                let then = before.by_path.get(path).and_then(of).unwrap_or(0.0);
-                Some((path.clone(), (of(now)? - then).max(0.0)))
-            };
-            let mut all: Vec<(String, f64)> = others().filter_map(grown).collect();
+        let mut add = |names: (&str, &str), of: fn(&Usage) -> Option<f64>| {
+            let then = |path| before.by_path.get(path).and_then(of).unwrap_or(0.0);
+            let grown = others().filter_map(|(path, now)| Some((path.as_str(), Some((of(now)? - then(path)).max(0.0)))));
+            let all: Vec<_> = grown.collect();
             // Where no other group is told apart, theirs is in the root's: that is not nothing.
-            if all.is_empty() {
-                return;
+            if !all.is_empty() {
+                add_by_name(&mut t, names, all.into_iter());
             }
-            t.insert(format!("group.{what}"), all.iter().map(|g| g.1).sum());
-            all.retain(|(path, value)| *value > 0.0 && path.len() <= LONGEST);
-            all.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let (kind, unit) = what.split_once('.').unwrap_or((what, ""));
-            t.extend(all.into_iter().take(LARGEST).map(|(path, value)| (format!("group.{kind}.{path}.{unit}"), value)));
         };
-        add("cpu.seconds", |u| u.cpu_s);
-        add("disk.bytes", |u| u.disk_bytes);
-        add("memory.bytes", |u| u.memory_bytes);
+        add(("group.cpu", "seconds"), |u| u.cpu_s);
+        add(("group.disk", "bytes"), |u| u.disk_bytes);
+        add(("group.memory", "bytes"), |u| u.memory_bytes);
         t
     }
 

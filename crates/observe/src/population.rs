@@ -67,9 +67,9 @@ pub struct Process {
     /// Bytes read from and written to devices at the first and last look.
     pub io: [(u64, u64); 2],
     /// CPU seconds, user and system, of waited-for children at the first and last look.
-    pub children: [(f64, f64); 2],
+    pub children: [[f64; 2]; 2],
     /// CPU seconds, user and system, of all its threads, ended ones too, at the first and last look.
-    pub cpu: [(f64, f64); 2],
+    pub cpu: [[f64; 2]; 2],
     /// When it was last seen, in seconds after the beginning.
     pub seen: f64,
     /// Its name.
@@ -97,7 +97,8 @@ pub struct Population {
     pub threads: HashMap<i32, Thread>,
     /// Processes by id.
     pub processes: BTreeMap<i32, Process>,
-    roles: HashMap<i32, Role>,
+    /// Roles of the processes found so far.
+    pub roles: HashMap<i32, Role>,
     /// Threads of the kernel's own, which never become anybody's child: most of what is in `/proc` of a small machine.
     kernel: HashSet<i32>,
 }
@@ -171,26 +172,15 @@ impl Population {
         self.roots.iter().find(|(root, _)| *root == pid).map(|(_, role)| *role)
     }
 
-    /// Roles of the processes found so far.
-    pub fn roles(&self) -> &HashMap<i32, Role> {
-        &self.roles
-    }
-
     /// CPU seconds, user and system, of a process and of its children that ended unseen.
-    pub fn process_cpu(&self, pid: i32) -> (f64, f64) {
-        let Some(p) = self.processes.get(&pid) else { return (0.0, 0.0) };
+    pub fn process_cpu(&self, pid: i32) -> [f64; 2] {
+        let Some(p) = self.processes.get(&pid) else { return [0.0; 2] };
         let ended = |q: &&Process| q.parent == pid && q.seen < p.seen;
-        let known = self.processes.values().filter(ended).fold((0.0, 0.0), |sum, q| {
-            (
-                sum.0 + q.cpu[1].0 - q.cpu[0].0 + q.children[1].0 - q.children[0].0,
-                sum.1 + q.cpu[1].1 - q.cpu[0].1 + q.children[1].1 - q.children[0].1,
-            )
-        });
-        let unseen = |now: f64, then: f64, known: f64| (now - then - known).max(0.0);
-        (
-            (p.cpu[1].0 - p.cpu[0].0).max(0.0) + unseen(p.children[1].0, p.children[0].0, known.0),
-            (p.cpu[1].1 - p.cpu[0].1).max(0.0) + unseen(p.children[1].1, p.children[0].1, known.1),
-        )
+        [0, 1].map(|i| {
+            let add = |sum: f64, q: &Process| sum + q.cpu[1][i] - q.cpu[0][i] + q.children[1][i] - q.children[0][i];
+            let known = self.processes.values().filter(ended).fold(0.0, add);
+            (p.cpu[1][i] - p.cpu[0][i]).max(0.0) + (p.children[1][i] - p.children[0][i] - known).max(0.0)
+        })
     }
 
     fn descendants(&mut self) -> Vec<(i32, i32, Role)> {
@@ -235,10 +225,10 @@ impl Population {
         let p = self.processes.entry(pid).or_default();
         p.parent = parent;
         p.seen = now;
-        p.cpu[1] = (stat.user as f64 / self.hz, stat.system as f64 / self.hz);
+        p.cpu[1] = [stat.user as f64 / self.hz, stat.system as f64 / self.hz];
         p.name = stat.name;
         p.nice = i64::from(stat.nice);
-        p.children[1] = (stat.children_user as f64 / self.hz, stat.children_system as f64 / self.hz);
+        p.children[1] = [stat.children_user as f64 / self.hz, stat.children_system as f64 / self.hz];
         if full || fresh {
             p.io[1] = sample::io_bytes(&dir).unwrap_or(p.io[1]);
             p.status = sample::status(&dir).unwrap_or_default();

@@ -116,7 +116,6 @@ pub fn ports_of(diag: &mut SockDiag, inodes: &HashSet<u32>) -> io::Result<HashSe
 pub struct Sampler {
     diag: SockDiag,
     listeners: Listeners,
-    unix: bool,
     sums: Queues,
     /// Where that is wanted.
     receiving: Option<Receiving>,
@@ -141,9 +140,8 @@ impl Sampler {
         if listeners == Listeners::default() {
             return Err("the server listens on no socket that could be seen".into());
         }
-        let unix = !listeners.names.is_empty();
         let receiving = closing.and_then(|places| Receiving::begin(places, &mut diag, &listeners.ports));
-        Ok(Sampler { diag, listeners, unix, sums: Queues::default(), receiving })
+        Ok(Sampler { diag, listeners, sums: Queues::default(), receiving })
     }
 
     /// Takes one sample of all connections.
@@ -163,7 +161,7 @@ impl Sampler {
                 }
             }
         }
-        if self.unix {
+        if !self.listeners.names.is_empty() {
             let mut sockets = Vec::new();
             if self.diag.unix(|s| sockets.push(s)).is_ok() {
                 add_unix(&mut self.sums, &self.listeners, &sockets);

@@ -1,6 +1,5 @@
 //! The session: attaches observers to a workload's processes and, at the end, says what they saw.
 
-mod level;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -22,7 +21,9 @@ use crate::calls::Role;
 use crate::clients::ClientGroups;
 use crate::delays::Delayed;
 use crate::follow::answering::Answering;
-use crate::follow::taking::{Known, Recorded, Taking};
+use crate::follow::pace::{COST_SHARE, Pace};
+use crate::follow::source::{self, Source};
+use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
 use crate::neighbours::Neighbours;
 use crate::population::Population;
@@ -31,8 +32,6 @@ use crate::stacks::{self, Sampled};
 use crate::summary;
 use crate::tracing;
 
-use level::open;
-pub use level::{Events, Level};
 #[cfg(test)]
 pub(crate) use watch::of_windows;
 use watch::{OpenWindow, SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, sample_sockets, watch};
@@ -53,6 +52,28 @@ const FIRST_SAMPLE: Duration = Duration::from_millis(100);
 pub const RECEIVED_BYTES: &str = "sockets.received.bytes";
 /// See [`RECEIVED_BYTES`].
 pub const RECEIVED_SECONDS: &str = "sockets.received.seconds";
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The kernel's counters before and after, and a light look twice a second: for the pass that is measured.
+    Counting,
+    /// Threads' states, system calls and socket queues too: for the pass that is attributed.
+    Tracing,
+    /// As `Tracing`, by sampling `/proc` even where tracepoints could be opened.
+    Sampling,
+}
+
+/// The kernel's events, open and switched off. Who watches one pass after the other hands them on: closing them takes the kernel a
+/// good part of a second, in which it waits for every CPU once for each kind of event.
+pub struct Events(Box<dyn Source + Send>);
+
+/// Opens the kernel's events, unless they are open already.
+fn open(events: Option<Events>) -> Result<Taking, String> {
+    let source = events.map_or_else(|| source::open(MOST_EVENTS), |events| Ok(events.0))?;
+    let pace = Pace::new(COST_SHARE, source.cpus(), source.event_cost());
+    Ok(Taking::new(source, pace))
+}
 
 /// What the sampling thread brings back, or why there is nothing.
 type Sampling = Result<Sampled, String>;
@@ -144,7 +165,7 @@ impl Prepared {
         let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
         let begun = Instant::now();
         let servers: Vec<i32> =
-            population.processes.keys().copied().filter(|pid| population.roles().get(pid) != Some(&Role::Client)).collect();
+            population.processes.keys().copied().filter(|pid| population.roles.get(pid) != Some(&Role::Client)).collect();
         let closing = population.clone();
         let closing_pids = servers.clone();
         let window = Arc::new(OpenWindow::default());

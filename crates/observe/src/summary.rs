@@ -138,7 +138,7 @@ fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
 
 /// What the side that a process is on is called in the names of totals.
 pub fn side_of(population: &Population, pid: i32) -> &'static str {
-    plain_name(population.roles().get(&pid).copied().unwrap_or(Role::Whole))
+    plain_name(population.roles.get(&pid).copied().unwrap_or(Role::Whole))
 }
 
 fn plain_name(role: Role) -> &'static str {
@@ -173,7 +173,7 @@ fn is_parked(thread: &Thread) -> bool {
 fn add_processes(population: &Population, t: &mut Totals) {
     for (pid, p) in &population.processes {
         let role = side_of(population, *pid);
-        let (user, system) = population.process_cpu(*pid);
+        let [user, system] = population.process_cpu(*pid);
         let mut add = |name: String, value: f64| *t.entry(name).or_default() += value;
         add(format!("{role}.user.seconds"), user);
         add(format!("{role}.kernel.seconds"), system);
@@ -263,7 +263,7 @@ impl Side {
 /// Settings of the subjects' tasks that explain: allowed CPUs, nice, seccomp, speculation.
 pub fn task_settings(population: &Population) -> Totals {
     let mut t = Totals::new();
-    let servers = population.processes.iter().filter(|(pid, _)| population.roles().get(pid) != Some(&Role::Client));
+    let servers = population.processes.iter().filter(|(pid, _)| population.roles.get(pid) != Some(&Role::Client));
     for (_, p) in servers {
         let s = &p.status;
         let mut most = |name: &str, value: f64| {

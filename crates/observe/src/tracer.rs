@@ -85,8 +85,10 @@ pub struct Tracer {
     start: u64,
     now: u64,
     idle: HashMap<u16, bool>,
-    window_seconds: f64,
-    ready_while_idle: f64,
+    /// Seconds that windows were open.
+    pub window_seconds: f64,
+    /// Seconds, within the windows, in which a watched thread was ready while a CPU idled.
+    pub ready_while_idle: f64,
 }
 
 const NS: f64 = 1e-9;
@@ -311,21 +313,9 @@ impl Tracer {
         role_of(&self.roles, pid)
     }
 
-    /// Seconds that windows were open.
-    pub fn window_seconds(&self) -> f64 {
-        self.window_seconds
-    }
-
-    /// Seconds, within the windows, in which a watched thread was ready while a CPU idled.
-    pub fn ready_while_idle(&self) -> f64 {
-        self.ready_while_idle
-    }
-
     /// What every thread did, with its process.
     pub fn into_threads(self) -> std::collections::HashMap<i32, (i32, Role, Traced)> {
-        let roles = self.roles;
-        let role = |pid: i32| roles.get(&pid).copied().unwrap_or(Role::Whole);
-        self.threads.into_iter().map(|(tid, t)| (tid, (t.pid, role(t.pid), t.traced))).collect()
+        self.threads.into_iter().map(|(tid, t)| (tid, (t.pid, role_of(&self.roles, t.pid), t.traced))).collect()
     }
 }
 

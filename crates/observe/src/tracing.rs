@@ -8,32 +8,23 @@ use fingerpost_sys::{audit, tracefs};
 
 use crate::machine::Totals;
 
-/// What the three ways of asking told.
-struct Asked {
-    on: Result<SwitchedOn, String>,
-    rules: Result<usize, String>,
-    programs: Result<usize, String>,
-}
-
 /// How it was seen what is on now, and the totals.
 pub fn look() -> (String, Totals) {
-    told(&Asked {
-        on: tracefs::switched_on(),
-        rules: audit::rules().map_err(|e| format!("the audit does not answer: {e}")),
-        programs: attached::tracing_programs().map_err(|e| format!("programs in the kernel are not told: {e}")),
-    })
+    let rules = audit::rules().map_err(|e| format!("the audit does not answer: {e}"));
+    let programs = attached::tracing_programs().map_err(|e| format!("programs in the kernel are not told: {e}"));
+    told(&tracefs::switched_on(), &rules, &programs)
 }
 
 /// How it was seen, with what could not be, and the totals of what could.
-fn told(asked: &Asked) -> (String, Totals) {
+fn told(on: &Result<SwitchedOn, String>, rules: &Result<usize, String>, programs: &Result<usize, String>) -> (String, Totals) {
     let mut t = Totals::new();
-    if let Ok(on) = &asked.on {
+    if let Ok(on) = on {
         t.insert("tracing.events".into(), on.events as f64);
         t.insert("tracing.tracers".into(), on.tracers as f64);
     }
-    t.extend(asked.rules.iter().map(|n| ("audit.rules".to_owned(), *n as f64)));
-    t.extend(asked.programs.iter().map(|n| ("tracing.programs".to_owned(), *n as f64)));
-    let refused = [asked.on.as_ref().err(), asked.rules.as_ref().err(), asked.programs.as_ref().err()];
+    t.extend(rules.iter().map(|n| ("audit.rules".to_owned(), *n as f64)));
+    t.extend(programs.iter().map(|n| ("tracing.programs".to_owned(), *n as f64)));
+    let refused = [on.as_ref().err(), rules.as_ref().err(), programs.as_ref().err()];
     let refused: Vec<&str> = refused.into_iter().flatten().map(String::as_str).collect();
     let source = match (t.is_empty(), refused.is_empty()) {
         (true, _) => format!("none: {}", refused.join("; ")),
@@ -46,7 +37,7 @@ fn told(asked: &Asked) -> (String, Totals) {
 /// The names of the totals where all could be asked.
 #[cfg(test)]
 pub(crate) fn names() -> Totals {
-    told(&Asked { on: Ok(SwitchedOn::default()), rules: Ok(0), programs: Ok(0) }).1
+    told(&Ok(SwitchedOn::default()), &Ok(0), &Ok(0)).1
 }
 
 #[cfg(test)]
@@ -59,11 +50,11 @@ mod tests {
             Err("not permitted".to_owned())
         }
         let on = Ok(SwitchedOn { events: 3, tracers: 1 });
-        let (source, totals) = told(&Asked { on, rules: Ok(0), programs: no() });
+        let (source, totals) = told(&on, &Ok(0), &no());
         assert_eq!(source, "what the kernel tells of tracing (not permitted)");
         let expected = [("audit.rules", 0.0), ("tracing.events", 3.0), ("tracing.tracers", 1.0)];
         assert_eq!(totals, expected.map(|(name, value)| (name.to_owned(), value)).into());
-        let (source, totals) = told(&Asked { on: no(), rules: no(), programs: no() });
+        let (source, totals) = told(&no(), &no(), &no());
         assert!(source.starts_with("none: not permitted") && totals.is_empty());
     }
 }

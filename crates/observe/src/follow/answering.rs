@@ -13,7 +13,6 @@ use fingerpost_sys::sockdiag::SockDiag;
 use foldhash::HashMap;
 
 use super::event::{Event, What};
-use super::sockets::End;
 use super::source::Window;
 use crate::queues::{ports_of, socket_inodes};
 
@@ -121,8 +120,8 @@ fn accepted_inodes(lines: impl Iterator<Item = String>, names: &HashSet<String>)
     lines.filter_map(inode).collect()
 }
 
-/// The ports at which a service listens, and ends of connections by the kernel's address.
-pub type Ends = (HashSet<u16>, Vec<(u64, End)>);
+/// The ports at which a service listens, and sockets that answer, by the kernel's address.
+pub type Ends = (HashSet<u16>, Vec<u64>);
 
 /// What a window tells of its requests at once, for the length of the next.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,8 +138,8 @@ pub struct AtOnce {
 #[derive(Debug, Default)]
 pub struct Looker {
     answering: Answering,
-    /// Ends by the kernel's address; of those that no descriptor told, nothing, so that they are not looked up again.
-    known: HashMap<u64, Option<End>>,
+    /// Whether a descriptor told that a socket answers, by the kernel's address; kept where not, too, so that it is not looked up again.
+    known: HashMap<u64, bool>,
 }
 
 impl Looker {
@@ -151,7 +150,7 @@ impl Looker {
 
     /// Where the service listens, and what was learned so far.
     pub fn ends(&self) -> Ends {
-        (self.answering.ports.clone(), self.known.iter().filter_map(|(&socket, &end)| Some((socket, end?))).collect())
+        (self.answering.ports.clone(), self.known.iter().filter(|(_, answers)| **answers).map(|(&socket, _)| socket).collect())
     }
 
     /// Looks through a window that has just ended. `ours` says whether a process is the service's.
@@ -160,7 +159,7 @@ impl Looker {
         if !self.answering.names.is_empty() {
             self.look_up(&window.events, &ours);
         }
-        at_once(window, |socket| self.known.get(&socket) == Some(&Some(End::Asks)), ours)
+        at_once(window, ours)
     }
 
     fn look_up(&mut self, events: &[Event], ours: &impl Fn(i32) -> bool) {
@@ -182,14 +181,9 @@ impl Looker {
             self.answering.look_for_accepted();
         }
         for (socket, inode) in inodes {
-            let end = inode.filter(|_| !self.answering.names.is_empty()).and_then(|inode| self.end(inode));
-            self.known.insert(socket, end);
+            // An accepted Unix socket answers. Any other may be of TCP, of which its port tells.
+            self.known.insert(socket, inode.is_some_and(|inode| self.answering.accepted.contains(&inode)));
         }
-    }
-
-    /// An accepted Unix socket answers. Any other may be of TCP, of which its port tells.
-    fn end(&self, inode: u32) -> Option<End> {
-        self.answering.accepted.contains(&inode).then_some(End::Answers)
     }
 }
 
@@ -199,7 +193,7 @@ fn inode(pid: i32, fd: u64) -> Option<u32> {
 }
 
 /// What is open at a socket.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Open {
     arrived: Option<u64>,
     answered: Option<u64>,
@@ -208,14 +202,14 @@ struct Open {
 }
 
 impl Open {
-    fn latency(self) -> Option<Duration> {
+    fn latency(&self) -> Option<Duration> {
         let (arrived, answered) = (self.arrived?, self.answered?);
         self.ours.then(|| Duration::from_nanos(answered.saturating_sub(arrived)))
     }
 }
 
 /// Times from an arrival to the last sending before the next, at every socket of the service.
-fn at_once(window: &Window, asks: impl Fn(u64) -> bool, ours: impl Fn(i32) -> bool) -> AtOnce {
+fn at_once(window: &Window, ours: impl Fn(i32) -> bool) -> AtOnce {
     let mut open: HashMap<u64, Open> = HashMap::default();
     let mut found = AtOnce::default();
     for e in &window.events {
@@ -236,7 +230,7 @@ fn at_once(window: &Window, asks: impl Fn(u64) -> bool, ours: impl Fn(i32) -> bo
             _ => {}
         }
     }
-    for state in open.iter().filter(|(socket, state)| state.ours && !asks(**socket)).map(|(_, state)| *state) {
+    for state in open.values().filter(|state| state.ours) {
         match state.latency() {
             Some(latency) => found.latencies.push(latency),
             None => {
@@ -288,7 +282,7 @@ mod tests {
         assert!(found.ports.contains(&tcp.local_addr().unwrap().port()), "{found:?}");
         assert!(found.names.contains(&format!("@{name}")), "{found:?}");
         let inode = inode(std::process::id() as i32, accepted.as_raw_fd() as u64).unwrap();
-        assert_eq!(Looker::new(found).end(inode), Some(End::Answers));
+        assert!(found.accepted.contains(&inode));
     }
 
     #[test]
@@ -296,7 +290,7 @@ mod tests {
         let story = Story::default().arrived(10, 101, 0xb).received(12, 101, 0xb, 5).sent(20, 101, 0xb, 5).sent(25, 101, 0xb, 5);
         let story = story.arrived(40, 101, 0xb).sent(45, 101, 0xb, 5).arrived(50, 301, 0xe).sent(60, 301, 0xe, 1);
         let story = story.arrived(70, 101, 0xc).received(72, 101, 0xc, 5);
-        let found = at_once(&story.window(0, 100), |_| false, |pid| pid == 100);
+        let found = at_once(&story.window(0, 100), |pid| pid == 100);
         let ns = Duration::from_nanos;
         assert_eq!(found, AtOnce { latencies: vec![ns(5), ns(15)], cut: 1, cut_after: ns(30) });
     }
@@ -305,7 +299,7 @@ mod tests {
     fn a_request_that_the_beginning_cuts_takes_as_long_as_it_is_seen_at_least() {
         // Bytes that are read without having arrived came before.
         let story = Story::default().received(12, 101, 0xb, 5).sent(55, 101, 0xb, 5);
-        let found = at_once(&story.window(10, 100), |_| false, |pid| pid == 100);
+        let found = at_once(&story.window(10, 100), |pid| pid == 100);
         assert_eq!((found.cut, found.cut_after), (1, Duration::from_nanos(45)));
     }
 }

@@ -49,6 +49,7 @@ pub struct Follower {
     names: HashMap<i32, String>,
     /// What a record keeps, as far as it is known.
     paths: Paths,
+    /// Which processes each made.
     children: HashMap<i32, Vec<i32>>,
     /// The parts of a command's time that windows showed.
     command: Vec<leaf::Piece>,
@@ -60,9 +61,9 @@ pub struct Follower {
     at_ports: AtPorts,
     /// When which thread had a request, of those that arrived at a service.
     held: Vec<Held>,
-    /// What to add to the name of whoever had something, by process.
+    /// What to add to the name of whoever had what a service waits for, by process: its control group.
     groups: HashMap<i32, String>,
-    /// See [`walk::Walker::cpus`].
+    /// CPUs that any thread of a service may use: see [`walk::Walker::cpus`].
     cpus: Vec<u16>,
 }
 
@@ -137,15 +138,6 @@ fn holders(served: &Served, request: &Request) -> impl Iterator<Item = Held> + u
     std::iter::once(held(served.reader)).chain(other)
 }
 
-/// What one window gave.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Gained {
-    /// Requests that were followed.
-    pub followed: u64,
-    /// Requests that the window's beginning or end cut.
-    pub cut: u64,
-}
-
 impl Follower {
     /// Says on which side a process is.
     pub fn side(&mut self, pid: i32, side: Side) {
@@ -168,17 +160,12 @@ impl Follower {
         }
     }
 
-    /// Says which process made which.
-    pub fn child(&mut self, parent: i32, child: i32) {
-        self.children.entry(parent).or_default().push(child);
-    }
-
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the
     /// monotonic clock; `silent` are threads that no event concerned.
-    pub fn window(&mut self, window: &Window, silent: &timeline::Silent, turns: &[(i32, u64, u64)], what: Requested) -> Gained {
+    pub fn window(&mut self, window: &Window, silent: &timeline::Silent, turns: &[(i32, u64, u64)], what: Requested) {
         self.count(window);
         if window.lost > 0 {
-            return Gained::default();
+            return;
         }
         let mut timelines = timeline::timelines(window);
         timelines.add_silent(silent, window.start, window.end);
@@ -233,7 +220,6 @@ impl Follower {
         self.add_latencies(window, turns, (what == Requested::ByClients).then_some(&spans));
         self.paths.cut += cut;
         self.stretches.extend(Stretch::of(window, &spans, cut));
-        Gained { followed: spans.len() as u64, cut }
     }
 
     /// Keeps the load generator's own latencies: of what lies within the window, and of what lies across its edges and is one of `spans`.
@@ -242,21 +228,6 @@ impl Follower {
         let edge = |t: &(i32, u64, u64)| t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end;
         let counts = |t: &&(i32, u64, u64)| inside(t) || spans.is_some_and(|spans| edge(t) && is_of_one(t, spans));
         self.generator.extend(turns.iter().filter(counts).map(|t| t.2 - t.1));
-    }
-
-    /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address.
-    pub fn service(&mut self, listening: HashSet<u16>, ends: impl IntoIterator<Item = (u64, sockets::End)>) {
-        self.connections.service(listening, ends);
-    }
-
-    /// Says which CPUs any thread of the service may use, so that whoever has one of them is told while its threads wait for another.
-    pub fn may_use(&mut self, cpus: &[u16]) {
-        self.cpus = cpus.to_vec();
-    }
-
-    /// Says in which control group a process is, for its name where it has what the service waits for.
-    pub fn group(&mut self, pid: i32, name: String) {
-        self.groups.insert(pid, name);
     }
 
     fn count(&mut self, window: &Window) {
@@ -308,21 +279,6 @@ impl Follower {
                 *name = format!("{name} {group}");
             }
         }
-    }
-
-    /// Takes what each window showed.
-    pub fn stretches(&mut self) -> Vec<Stretch> {
-        std::mem::take(&mut self.stretches)
-    }
-
-    /// What came at a service's ports.
-    pub fn at_ports(&self) -> AtPorts {
-        self.at_ports
-    }
-
-    /// Takes when which thread had a request.
-    pub fn held(&mut self) -> Vec<Held> {
-        std::mem::take(&mut self.held)
     }
 
     /// What was followed.

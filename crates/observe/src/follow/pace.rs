@@ -37,7 +37,7 @@ const GROWTH: f64 = 4.0;
 const LATEST: f64 = 0.5;
 
 /// Decides on windows by what the ones before it cost and caught.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pace {
     share: f64,
     cpus: f64,
@@ -64,20 +64,7 @@ impl Pace {
     pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
         let least = FIRST.as_secs_f64();
-        Pace {
-            share,
-            cpus,
-            event_cost,
-            least,
-            length: least,
-            followed_rate: 0.0,
-            cut: 0.0,
-            cut_after: 0.0,
-            seen: false,
-            followed: 0,
-            searched: 0.0,
-            later: 1.0,
-        }
+        Pace { share, cpus, event_cost, least, length: least, later: 1.0, ..Pace::default() }
     }
 
     /// How long the next window is.

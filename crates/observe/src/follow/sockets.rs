@@ -175,8 +175,8 @@ pub struct Connections {
     listening: Option<HashSet<u16>>,
     /// The local port of each socket in that case, closed ones too.
     locals: HashMap<u64, u16>,
-    /// Ends by the kernel's address, as descriptors told of sockets whose making was not seen.
-    told: HashMap<u64, End>,
+    /// Sockets that answer, by the kernel's address, as descriptors told where their making was not seen.
+    told: foldhash::HashSet<u64>,
 }
 
 impl Connections {
@@ -188,8 +188,8 @@ impl Connections {
 
     /// Which end a socket is: its making was seen, its descriptor told, or its port is one at which the service listens.
     pub fn end(&self, socket: u64) -> Option<End> {
-        let listens = || self.is_at_port(socket).then_some(End::Answers);
-        self.ends.get(&socket).or_else(|| self.told.get(&(socket & ADDRESS))).copied().or_else(listens)
+        let answers = || self.told.contains(&(socket & ADDRESS)) || self.is_at_port(socket);
+        self.ends.get(&socket).copied().or_else(|| answers().then_some(End::Answers))
     }
 
     /// Whether a socket has a port at which the service listens.
@@ -207,11 +207,11 @@ impl Connections {
         Some(self.listening.as_ref()?.contains(self.locals.get(&socket)?))
     }
 
-    /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address: what is known of
-    /// connections whose making is not seen.
-    pub fn service(&mut self, listening: HashSet<u16>, ends: impl IntoIterator<Item = (u64, End)>) {
+    /// Says at which ports a service listens, and which sockets answer, by the kernel's address: what is known of connections whose making is
+    /// not seen.
+    pub fn service(&mut self, listening: HashSet<u16>, answer: impl IntoIterator<Item = u64>) {
         self.listening = Some(listening);
-        self.told.extend(ends.into_iter().map(|(socket, end)| (socket & ADDRESS, end)));
+        self.told.extend(answer.into_iter().map(|socket| socket & ADDRESS));
     }
 
     fn vote(&mut self, a: u64, b: u64, weight: u32) {
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn what_was_taken_at_the_services_ports_is_told_from_the_rest() {
         let mut c = Connections::default();
-        c.service([80].into(), [(0xd, End::Answers)]);
+        c.service([80].into(), [0xd]);
         let received = |time, socket, bytes| event(time, 1, What::Received { socket, bytes });
         let ports = |socket, local, remote| event(1, 1, What::Ports { socket, local, remote });
         let events = vec![

@@ -4,6 +4,7 @@
 //! is not counted as agreement. (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993, section 8.6: blocks.)
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use fingerpost_record::paths::{self, Latency, Leaf as Named, MOST_LEAVES, MOST_SLOWEST, MOST_SPANS, Share, Slow, SlowSpan};
 
@@ -140,14 +141,9 @@ impl Sums {
         let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
         self.kept.sort_by_key(|k| k.end);
         self.name(names);
-        let all = self.class(|_| true);
-        let middle = self.class(|k| (bounds[0]..=bounds[1]).contains(&k.latency));
-        let slow = self.class(|k| k.latency >= bounds[2]);
-        let [all, middle, slow] = [all, middle, slow].map(|class| self.shares(&class));
-        let mut named: Vec<Named> = Vec::with_capacity(self.named.len());
-        for (id, leaf) in std::mem::take(&mut self.named).into_iter().enumerate() {
-            named.push(Named { all: all[id], middle: middle[id], slow: slow[id], ..leaf });
-        }
+        let [all, middle, slow] = [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX].map(|class| self.shares(&self.class(&class)));
+        let with_shares = |(id, leaf)| Named { all: all[id], middle: middle[id], slow: slow[id], ..leaf };
+        let mut named: Vec<Named> = std::mem::take(&mut self.named).into_iter().enumerate().map(with_shares).collect();
         named.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
         let sum: u64 = self.totals.iter().sum();
         let not_followed = self.leaves.iter().zip(&self.totals).filter(|(l, _)| l.kind == Kind::NotFollowed).map(|(_, t)| t).sum::<u64>();
@@ -173,8 +169,9 @@ impl Sums {
         }
     }
 
-    fn class(&self, belongs: impl Fn(&Kept) -> bool) -> Class {
-        let members: Vec<&Kept> = self.kept.iter().filter(|k| belongs(k)).collect();
+    /// The requests of these latencies.
+    fn class(&self, latencies: &RangeInclusive<u64>) -> Class {
+        let members: Vec<&Kept> = self.kept.iter().filter(|k| latencies.contains(&k.latency)).collect();
         let each = members.len().div_ceil(STRETCHES).max(1);
         let stretches = members
             .chunks(each)

@@ -1,6 +1,7 @@
 //! Windows that were taken, followed when the load has ended: what that costs then slows nobody.
 
 use std::collections::HashMap;
+use std::mem::take;
 
 use fingerpost_record::Paths;
 use fingerpost_record::stacks::StackClass;
@@ -14,7 +15,7 @@ use super::source::Window;
 use super::timeline::Silent;
 use super::{AtPorts, Follower, Requested, Stretch};
 use crate::calls::Role;
-use crate::hardware::{Recorded as Counts, Whose};
+use crate::hardware::Recorded as Counts;
 use crate::machine::Totals;
 use crate::stacks::held::{Held, Holds};
 use crate::stacks::of_requests::{Absences, graphs};
@@ -84,11 +85,7 @@ impl Recorded {
         };
         let none = Holds::default();
         let of = |wanted: StackClass| classes.iter().find(|c| c.0 == wanted).and_then(|c| c.1.as_ref()).unwrap_or(&none);
-        let whose = |pid: i32| match self.roles.get(&pid).map(|role| side(*role)).or_else(|| self.inherited(pid)) {
-            Some(Side::Client) => Whose::Client,
-            Some(_) => Whose::Server,
-            None => Whose::Other,
-        };
+        let whose = |pid: i32| self.inherited(pid).unwrap_or(Side::Other);
         (counted.source(), counted.totals(whose, of(StackClass::Requests), of(StackClass::SlowRequests)))
     }
 
@@ -100,28 +97,24 @@ impl Recorded {
 
     fn followed(&self, what: Requested) -> Followed {
         let before = thread_cpu_seconds();
-        let mut follower = Follower::default();
-        for (&pid, role) in &self.roles {
-            follower.side(pid, side(*role));
+        let mut follower = Follower {
+            sides: self.roles.keys().chain(self.parents.keys()).filter_map(|&pid| Some((pid, self.inherited(pid)?))).collect(),
+            groups: self.groups.iter().map(|(&pid, group)| (pid, format!("({group})"))).collect(),
+            cpus: self.cpus.clone(),
+            ..Follower::default()
+        };
+        self.parents.iter().for_each(|(&child, &parent)| follower.children.entry(parent).or_default().push(child));
+        if let Some((ports, answer)) = &self.service {
+            follower.connections.service(ports.clone(), answer.iter().copied());
         }
-        for &pid in self.parents.keys() {
-            if let Some(side) = self.inherited(pid) {
-                follower.side(pid, side);
-            }
-        }
-        self.parents.iter().for_each(|(&child, &parent)| follower.child(parent, child));
-        if let Some((ports, ends)) = &self.service {
-            follower.service(ports.clone(), ends.iter().copied());
-            follower.may_use(&self.cpus);
-        }
-        self.groups.iter().for_each(|(&pid, group)| follower.group(pid, format!("({group})")));
         // Which sockets belong together is learned from all windows before any is followed.
         self.windows.iter().for_each(|(w, _)| follower.learn_numbered(w));
         let turns: Vec<(i32, u64, u64)> = self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
         for (window, silent) in &self.windows {
             follower.window(window, silent, &turns, what);
         }
-        let (stretches, held, at_ports) = (follower.stretches(), follower.held(), follower.at_ports());
+        let (stretches, held) = (take(&mut follower.stretches), take(&mut follower.held));
+        let at_ports = follower.at_ports;
         let mut paths = follower.finish(self.source.clone());
         (paths.lost, paths.windows, paths.event_cost) = (self.lost, paths.windows + self.torn, self.event_cost);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;

@@ -357,7 +357,7 @@ impl Taking {
     pub fn mappings(&self, population: &Population) -> Totals {
         // A child of this process, which is not observed itself, may have begun and ended between two looks.
         let root = population.role_of_root(self.own);
-        let role = |pid: i32| population.roles().get(&pid).copied().or_else(|| root.filter(|_| pid == self.own));
+        let role = |pid: i32| population.roles.get(&pid).copied().or_else(|| root.filter(|_| pid == self.own));
         // The nearest ancestor that was looked for says whose a process is, as of requests.
         let ours = |pid: i32| -> bool {
             let mut at = pid;
@@ -405,7 +405,7 @@ impl Taking {
             cpus: if self.looker.is_some() { allowed_to_all(population) } else { Vec::new() },
             groups: others.map(|(&pid, group)| (pid, members::short(group))).collect(),
             source: self.source.describe(),
-            roles: population.roles().clone(),
+            roles: population.roles.clone(),
             parents: parents.chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent))).collect(),
             first: population.first(),
             windows,

@@ -236,14 +236,12 @@ struct Recent {
 
 /// Makes spans of events.
 #[derive(Default)]
-pub struct Builder {
+struct Builder {
     start: u64,
     threads: HashMap<i32, Thread>,
-    processes: HashMap<i32, i32>,
-    cpus: HashMap<u16, Vec<Tenure>>,
     recent: HashMap<u16, Recent>,
-    entries: HashMap<i32, Vec<u64>>,
-    makers: HashMap<i32, i32>,
+    /// All but the spans.
+    made: Timelines,
 }
 
 /// Makes the timelines of a window.
@@ -255,15 +253,14 @@ pub fn timelines(window: &Window) -> Timelines {
 
 impl Builder {
     fn thread(&mut self, tid: i32) -> &mut Thread {
-        let start = self.start;
-        self.threads.entry(tid).or_insert_with(|| Thread { since: start, ..Thread::default() })
+        self.threads.entry(tid).or_insert_with(|| Thread { since: self.start, ..Thread::default() })
     }
 
     fn event(&mut self, e: &Event) {
         if e.tid != 0 {
-            self.processes.insert(e.tid, e.pid);
+            self.made.processes.insert(e.tid, e.pid);
         }
-        let tenures = self.cpus.entry(e.cpu).or_default();
+        let tenures = self.made.cpus.entry(e.cpu).or_default();
         if tenures.is_empty() {
             tenures.push(Tenure { since: self.start, tid: e.tid });
         }
@@ -274,7 +271,7 @@ impl Builder {
         match e.what {
             What::Enter { call, .. } => {
                 self.thread(e.tid).crosses(e.time, Mode::User, Mode::Call(call.into()));
-                self.entries.entry(e.tid).or_default().push(e.time);
+                self.made.entries.entry(e.tid).or_default().push(e.time);
             }
             What::Exit { call, .. } => self.thread(e.tid).crosses(e.time, Mode::Call(call.into()), Mode::User),
             What::Switch { left, next } => self.switch(e, left, next),
@@ -283,7 +280,7 @@ impl Builder {
                 let mut t = Thread { since: e.time, ..Thread::default() };
                 (t.place, t.mode) = (Place::Ready(e.cpu), Mode::User);
                 self.threads.insert(child, t);
-                self.makers.insert(child, e.tid);
+                self.made.makers.insert(child, e.tid);
             }
             What::Arrived { socket } => _ = self.recent.insert(e.cpu, Recent { at: e.time, cause: Cause::Arrival(socket) }),
             What::Disk { step: super::event::DiskStep::Completed, io } => {
@@ -339,7 +336,7 @@ impl Builder {
             t.put(e.time, None);
             t.place = Place::Cpu;
         }
-        self.cpus.entry(e.cpu).or_default().push(Tenure { since: e.time, tid: next });
+        self.made.cpus.entry(e.cpu).or_default().push(Tenure { since: e.time, tid: next });
     }
 
     fn waking(&mut self, e: &Event, who: i32, target: u16) {
@@ -364,11 +361,9 @@ impl Builder {
     }
 
     fn finish(mut self, end: u64) -> Timelines {
-        for t in self.threads.values_mut() {
-            t.put(end, None);
-        }
+        self.threads.values_mut().for_each(|t| t.put(end, None));
         let threads = self.threads.into_iter().map(|(tid, t)| (tid, t.spans)).collect();
-        Timelines { threads, processes: self.processes, cpus: self.cpus, entries: self.entries, makers: self.makers }
+        Timelines { threads, ..self.made }
     }
 }
 

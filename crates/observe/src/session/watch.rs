@@ -10,7 +10,7 @@ use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::{monotonic_ns, thread_cpu_seconds};
 
-use super::level::{Events, Level};
+use super::{Events, Level};
 use crate::follow::taking::{Recorded, Taking};
 use crate::machine::Totals;
 use crate::population::{Descriptors, Population};
@@ -195,7 +195,7 @@ fn finish_watch(
             mappings = taking.mappings(&population);
             let (tracer, to_follow, source) = taking.finish(&population);
             (recorded, events) = (Some(to_follow), Some(Events(source)));
-            let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
+            let (open, idle) = (tracer.window_seconds, tracer.ready_while_idle);
             notes.extend(of_windows(counts, open));
             Seen::Traced(tracer.into_threads(), open, idle)
         }

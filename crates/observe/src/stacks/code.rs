@@ -20,6 +20,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 struct Mapped {
     mappings: Vec<Mapping>,
     read: Instant,
+    /// What functions the program says that it made.
+    jit: Jit,
 }
 
 /// What is known of processes' code so far.
@@ -44,34 +46,21 @@ impl Code {
             self.files.entry(mapping.file.clone()).or_insert_with(|| maps::open_mapped(pid, mapping));
         }
         let mappings = if found.is_empty() { old } else { found };
-        self.processes.insert(pid, Mapped { mappings, read: Instant::now() });
+        self.processes.insert(pid, Mapped { mappings, read: Instant::now(), jit: Jit::default() });
     }
 
     /// Reads what functions programs say they made, while they live.
-    pub fn finish(self) -> Known {
-        let jits = self.processes.keys().map(|&pid| (pid, Jit::of(pid))).collect();
-        Known { processes: self.processes, files: self.files, jits }
+    pub fn finish(mut self) -> Code {
+        self.processes.iter_mut().for_each(|(&pid, mapped)| mapped.jit = Jit::of(pid));
+        self
     }
-}
 
-/// What is known of processes' code, whose files are still to be read.
-#[derive(Default)]
-pub struct Known {
-    processes: HashMap<i32, Mapped>,
-    files: HashMap<FileKey, Option<std::fs::File>>,
-    jits: HashMap<i32, Jit>,
-}
-
-impl Known {
     /// Reads the files.
     pub fn read(self) -> Read {
-        let Known { processes, files, mut jits } = self;
         let images: HashMap<FileKey, Arc<Image>> =
-            files.into_iter().filter_map(|(key, file)| Some((key, Arc::new(Image::read(file?))))).collect();
-        let processes = processes
-            .into_iter()
-            .map(|(pid, mapped)| (pid, Process::new(mapped.mappings, &images, jits.remove(&pid).unwrap_or_default())))
-            .collect();
+            self.files.into_iter().filter_map(|(key, file)| Some((key, Arc::new(Image::read(file?))))).collect();
+        let process = |(pid, of): (i32, Mapped)| (pid, Process::new(of.mappings, &images, of.jit));
+        let processes = self.processes.into_iter().map(process).collect();
         Read { processes, nothing: Process::new(Vec::new(), &HashMap::new(), Jit::default()) }
     }
 }

@@ -20,7 +20,7 @@ use fingerpost_record::stacks::{MOST_STACKS, Stack, Stacks};
 use fingerpost_sys::perf::stacks::{Registers, StackSample, StackSampler, Trigger};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use code::{Code, Known};
+use code::Code;
 use unwind::Namer;
 
 /// Samples a second of a CPU that is not idle, not in step with timers of whole milliseconds; and of all CPUs together.
@@ -28,14 +28,68 @@ const HERTZ: u64 = 99;
 const MOST_HERTZ: u64 = 2_000;
 /// How often samples are taken over.
 const EVERY: Duration = Duration::from_millis(200);
-/// Bytes of stacks that are kept to be unwound. When they are full, every other sample is dropped, and half of what comes.
+/// Bytes of stacks that are kept to be unwound.
 const MOST_BYTES: usize = 48 << 20;
 
+/// A sample with its time.
+#[derive(Clone, Debug, Default)]
+pub struct Timed {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// Nanoseconds on the monotonic clock.
+    pub time: u64,
+    /// Of so many it is one.
+    pub one_in: u64,
+    /// The kernel's call chain, innermost first.
+    pub kernel: Vec<u64>,
+    /// The user's registers.
+    pub user: Option<Registers>,
+    /// The top of the user's stack.
+    pub stack: Vec<u8>,
+}
+
+impl Timed {
+    fn of(s: StackSample, one_in: u64) -> Timed {
+        let StackSample { pid, tid, time, kernel, user, stack } = s;
+        Timed { pid, tid, time, one_in, kernel, user, stack: stack.to_vec() }
+    }
+}
+
+/// Samples of one kind, bounded.
+#[derive(Default)]
 struct Kept {
-    pid: i32,
-    kernel: Vec<u64>,
-    user: Option<Registers>,
-    stack: Vec<u8>,
+    samples: Vec<Timed>,
+    bytes: usize,
+    /// Of so many one is kept.
+    one_in: u64,
+    seen: u64,
+}
+
+impl Kept {
+    /// Keeps a sample, and learns what code its process has. When so many bytes of stacks are full, every other sample is dropped, and half of
+    /// what comes.
+    fn add(&mut self, sample: Timed, most_bytes: usize, code: &mut Code) {
+        sample.user.iter().for_each(|r| code.learn(sample.pid, r.instruction));
+        self.one_in = self.one_in.max(1);
+        self.seen += 1;
+        if !self.seen.is_multiple_of(self.one_in) {
+            return;
+        }
+        self.bytes += sample.stack.len();
+        self.samples.push(Timed { one_in: sample.one_in * self.one_in, ..sample });
+        if self.bytes > most_bytes {
+            self.one_in *= 2;
+            let mut nth = 0;
+            self.samples.retain_mut(|s| {
+                nth += 1;
+                s.one_in *= 2;
+                nth % 2 == 0
+            });
+            self.bytes = self.samples.iter().map(|s| s.stack.len()).sum();
+        }
+    }
 }
 
 /// Samples a service.
@@ -45,11 +99,7 @@ struct Collector {
     ours: HashSet<i32>,
     others: HashSet<i32>,
     code: Code,
-    kept: Vec<Kept>,
-    bytes: usize,
-    /// Of so many samples one is kept.
-    one_in: u64,
-    seen: u64,
+    kept: Kept,
     lost: u64,
     spent: f64,
 }
@@ -67,10 +117,7 @@ impl Collector {
             ours: ours.into_iter().collect(),
             others: HashSet::new(),
             code: Code::default(),
-            kept: Vec::new(),
-            bytes: 0,
-            one_in: 1,
-            seen: 0,
+            kept: Kept::default(),
             lost: 0,
             spent: 0.0,
         })
@@ -81,29 +128,12 @@ impl Collector {
         let before = thread_cpu_seconds();
         let mut new = Vec::new();
         let (ours, others) = (&mut self.ours, &mut self.others);
-        let keep = |s: StackSample| {
+        self.lost += self.sampler.drain(|s: StackSample| {
             if is_ours(s.pid, ours, others) {
-                new.push(Kept { pid: s.pid, kernel: s.kernel, user: s.user, stack: s.stack.to_vec() });
+                new.push(Timed::of(s, 1));
             }
-        };
-        self.lost += self.sampler.drain(keep);
-        for sample in new {
-            self.seen += 1;
-            if self.seen.is_multiple_of(self.one_in) {
-                sample.user.iter().for_each(|r| self.code.learn(sample.pid, r.instruction));
-                self.bytes += sample.stack.len();
-                self.kept.push(sample);
-            }
-        }
-        if self.bytes > MOST_BYTES {
-            self.one_in *= 2;
-            let mut nth = 0;
-            self.kept.retain(|_| {
-                nth += 1;
-                nth % 2 == 0
-            });
-            self.bytes = self.kept.iter().map(|s| s.stack.len()).sum();
-        }
+        });
+        new.into_iter().for_each(|sample| self.kept.add(sample, MOST_BYTES, &mut self.code));
         self.spent += thread_cpu_seconds() - before;
     }
 
@@ -112,9 +142,7 @@ impl Collector {
         self.take();
         let before = thread_cpu_seconds();
         let code = self.code.finish();
-        self.spent += thread_cpu_seconds() - before;
-        let Collector { kept, lost, spent, seen, .. } = self;
-        Sampled { code, kept, lost, spent, seen }
+        Sampled { code, kept: self.kept, lost: self.lost, spent: self.spent + thread_cpu_seconds() - before }
     }
 }
 
@@ -151,9 +179,8 @@ fn is_ours(pid: i32, ours: &mut HashSet<i32>, others: &mut HashSet<i32>) -> bool
 
 /// Samples that are still to be unwound.
 pub struct Sampled {
-    code: Known,
-    kept: Vec<Kept>,
-    seen: u64,
+    code: Code,
+    kept: Kept,
     lost: u64,
     spent: f64,
 }
@@ -162,11 +189,11 @@ impl Sampled {
     /// Unwinds and names all samples, and adds up those with the same stack; nothing where the service had no CPU.
     pub fn name(self) -> Option<Stacks> {
         let before = thread_cpu_seconds();
-        let Sampled { code, kept, seen, lost, spent } = self;
+        let Sampled { code, kept: Kept { samples, seen, .. }, lost, spent } = self;
         let code = code.read();
-        let mut namer = Namer::new(kept.iter().flat_map(|s| s.kernel.iter().copied()));
+        let mut namer = Namer::new(samples.iter().flat_map(|s| s.kernel.iter().copied()));
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
-        for s in &kept {
+        for s in &samples {
             let frames = code.frames(&mut namer, s.pid, &s.kernel, s.user.as_ref(), &s.stack);
             *counts.entry(frames).or_default() += 1;
         }

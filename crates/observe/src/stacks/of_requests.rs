@@ -10,10 +10,10 @@ use fingerpost_record::stacks::{RequestStacks, StackClass, StackKind, Stacks};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::code::Read;
-use super::folded;
 use super::held::{Holds, Span};
 use super::unwind::Namer;
-use super::windows::{Taken, Timed};
+use super::windows::Taken;
+use super::{Timed, folded};
 use crate::follow::event::What;
 use crate::follow::source::Window;
 
@@ -74,21 +74,18 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
         };
         let on_cpu = counted(&on, &on_frames, once);
         let off_cpu = counted(&off, &off_frames, away);
-        for (kind, (samples, counts)) in [(StackKind::OnCpu, on_cpu), (StackKind::OffCpu, off_cpu)] {
+        for (kind, source, (samples, counts)) in [(StackKind::OnCpu, ON_CPU, on_cpu), (StackKind::OffCpu, OFF_CPU, off_cpu)] {
             let Some(stacks) = folded(counts, &namer.names) else { continue };
-            let source = source(kind).to_owned();
+            let source = source.to_owned();
             found.push(RequestStacks { kind, of: *of, stacks: Stacks { source, samples, lost, self_cost, ..stacks } });
         }
     }
     found
 }
 
-fn source(kind: StackKind) -> &'static str {
-    match kind {
-        StackKind::OnCpu => "the kernel's timer while events were taken; unwound by .eh_frame",
-        StackKind::OffCpu => "one in so many departures from a CPU while events were taken, for as long as it lasted; unwound by .eh_frame",
-    }
-}
+/// How samples of either kind were had.
+const ON_CPU: &str = "the kernel's timer while events were taken; unwound by .eh_frame";
+const OFF_CPU: &str = "one in so many departures from a CPU while events were taken, for as long as it lasted; unwound by .eh_frame";
 
 fn unwound(samples: &[Timed], code: &Read, namer: &mut Namer) -> Vec<Vec<u32>> {
     samples.iter().map(|s| code.frames(namer, s.pid, &s.kernel, s.user.as_ref(), &s.stack)).collect()

@@ -29,7 +29,7 @@ fn a_busy_functions_stack_is_unwound_and_named() {
     for _ in 0..20 {
         outer_of_the_sampled(Instant::now() + Duration::from_millis(300));
         collector.take();
-        if collector.kept.len() > 20 {
+        if collector.kept.samples.len() > 20 {
             break;
         }
     }

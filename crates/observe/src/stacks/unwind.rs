@@ -36,19 +36,18 @@ pub struct Process {
 impl Process {
     /// A process with these mappings, and the files that they are of.
     pub fn new(mappings: Vec<Mapping>, files: &HashMap<FileKey, Arc<Image>>, jit: Jit) -> Process {
-        let mut process = Process { images: HashMap::new(), jit, unwinder: Native::new(), mappings: Vec::new() };
+        let (mut images, mut unwinder) = (HashMap::new(), Native::new());
         for mapping in &mappings {
             let Some(image) = files.get(&mapping.file) else { continue };
             let Some(bias) = image.bias(mapping.start, mapping.offset) else { continue };
-            process.images.insert(mapping.start, (Arc::clone(image), bias));
-            process.unwinder.add_module(module(mapping, image, bias));
+            images.insert(mapping.start, (Arc::clone(image), bias));
+            unwinder.add_module(module(mapping, image, bias));
         }
-        process.mappings = mappings;
-        process
+        Process { mappings, images, jit, unwinder }
     }
 
-    /// The addresses of a sample's user frames, innermost first, and whether each is a return address.
-    fn frames(&self, registers: &Registers, stack: &[u8], cache: &mut Cache) -> Vec<(u64, bool)> {
+    /// The addresses of a sample's user frames, innermost first.
+    fn frames(&self, registers: &Registers, stack: &[u8], cache: &mut Cache) -> Vec<u64> {
         let mut read = |address: u64| {
             let at = usize::try_from(address.checked_sub(registers.stack).ok_or(())?).map_err(|_| ())?;
             let bytes = stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
@@ -57,7 +56,7 @@ impl Process {
         let mut frames = self.unwinder.iter_frames(registers.instruction, regs(registers), cache, &mut read);
         let mut found = Vec::new();
         while let (true, Ok(Some(frame))) = (found.len() < DEEPEST, frames.next()) {
-            found.push((frame.address_for_lookup(), frame.is_return_address()));
+            found.push(frame.address_for_lookup());
         }
         found
     }
@@ -142,17 +141,14 @@ impl Namer {
     pub fn frames(&mut self, pid: i32, process: &Process, kernel: &[u64], user: Option<(&Registers, &[u8])>) -> Vec<u32> {
         let mut inner_first = Vec::new();
         for &address in kernel {
-            let number = match self.known.get(&(0, address)) {
-                Some(known) => *known,
-                None => {
-                    let name = self.kernel.get(&address).map_or("kernel", String::as_str).to_owned();
-                    self.number((0, address), name + KERNEL)
-                }
-            };
+            let number = self.known.get(&(0, address)).copied().unwrap_or_else(|| {
+                let name = self.kernel.get(&address).map_or("kernel", String::as_str).to_owned();
+                self.number((0, address), name + KERNEL)
+            });
             inner_first.push(number);
         }
         let frames = user.map_or_else(Vec::new, |(registers, stack)| process.frames(registers, stack, &mut self.cache));
-        for (address, _) in frames {
+        for address in frames {
             let number = self.known.get(&(pid, address)).copied().unwrap_or_else(|| self.number((pid, address), process.name(address)));
             inner_first.push(number);
         }

@@ -7,11 +7,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use fingerpost_sys::perf::stacks::{Registers, SHORT_STACK_BYTES, StackSample, StackSampler, Trigger};
+use fingerpost_sys::perf::stacks::{SHORT_STACK_BYTES, StackSample, StackSampler, Trigger};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::code::{Code, Known};
-use super::is_ours;
+use super::code::Code;
+use super::{Kept, Timed, is_ours};
 use crate::follow::event::What;
 use crate::follow::source::Window;
 
@@ -23,59 +23,8 @@ const DEPARTURES: f64 = 400.0;
 /// Of how many departures one is sampled; the first until a window has told how many there are.
 const ONE_IN: [u64; 9] = [1, 3, 7, 17, 37, 79, 163, 331, 673];
 const FIRST: u64 = 37;
-/// Bytes of stacks that are kept of either kind. When they are full, every other sample is dropped, and half of what comes.
+/// Bytes of stacks that are kept of either kind.
 const MOST_BYTES: usize = 20 << 20;
-
-/// A sample with its time.
-#[derive(Clone, Debug, Default)]
-pub struct Timed {
-    /// The process.
-    pub pid: i32,
-    /// The thread.
-    pub tid: i32,
-    /// Nanoseconds on the monotonic clock.
-    pub time: u64,
-    /// Of so many it is one.
-    pub one_in: u64,
-    /// The kernel's call chain, innermost first.
-    pub kernel: Vec<u64>,
-    /// The user's registers.
-    pub user: Option<Registers>,
-    /// The top of the user's stack.
-    pub stack: Vec<u8>,
-}
-
-/// Samples of one kind, bounded.
-#[derive(Default)]
-struct Kept {
-    samples: Vec<Timed>,
-    bytes: usize,
-    /// Of so many one is kept.
-    one_in: u64,
-    seen: u64,
-}
-
-impl Kept {
-    fn add(&mut self, sample: Timed) {
-        self.one_in = self.one_in.max(1);
-        self.seen += 1;
-        if !self.seen.is_multiple_of(self.one_in) {
-            return;
-        }
-        self.bytes += sample.stack.len();
-        self.samples.push(Timed { one_in: sample.one_in * self.one_in, ..sample });
-        if self.bytes > MOST_BYTES {
-            self.one_in *= 2;
-            let mut nth = 0;
-            self.samples.retain_mut(|s| {
-                nth += 1;
-                s.one_in *= 2;
-                nth % 2 == 0
-            });
-            self.bytes = self.samples.iter().map(|s| s.stack.len()).sum();
-        }
-    }
-}
 
 /// Samples while windows are open.
 pub struct InWindows {
@@ -129,14 +78,10 @@ impl InWindows {
             *lost += sampler.drain(|s: StackSample| {
                 // A thread of the kernel's has no functions that anybody could change.
                 if s.user.is_some() && is_ours(s.pid, ours, others) {
-                    let StackSample { pid, tid, time, kernel, user, stack } = s;
-                    new.push(Timed { pid, tid, time, one_in, kernel, user, stack: stack.to_vec() });
+                    new.push(Timed::of(s, one_in));
                 }
             });
-            for sample in new {
-                sample.user.iter().for_each(|r| code.learn(sample.pid, r.instruction));
-                kept.add(sample);
-            }
+            new.into_iter().for_each(|sample| kept.add(sample, MOST_BYTES, code));
         }
         self.spent += thread_cpu_seconds() - before;
     }
@@ -174,7 +119,7 @@ pub struct Taken {
     /// Of threads that left theirs.
     pub off: Vec<Timed>,
     /// Their code.
-    pub code: Known,
+    pub code: Code,
     /// Samples that the kernel could not deliver.
     pub lost: u64,
     /// CPU seconds that taking took.
@@ -197,7 +142,7 @@ mod tests {
         let mut kept = Kept::default();
         let each = MOST_BYTES / 100;
         for _ in 0..1_000 {
-            kept.add(Timed { one_in: 3, stack: vec![0; each], ..Timed::default() });
+            kept.add(Timed { one_in: 3, stack: vec![0; each], ..Timed::default() }, MOST_BYTES, &mut Code::default());
         }
         let stand_for: u64 = kept.samples.iter().map(|s| s.one_in).sum();
         assert!(kept.bytes <= MOST_BYTES && kept.samples.len() >= 25, "{}", kept.samples.len());

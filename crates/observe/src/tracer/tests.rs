@@ -48,7 +48,7 @@ fn a_read_that_waits_for_the_disk_is_split_into_cpu_blocked_and_ready() {
         12,
         Role::Whole,
     );
-    near(tracer.ready_while_idle(), 1.0);
+    near(tracer.ready_while_idle, 1.0);
     let t = thread(tracer, 10);
     near(t.on_cpu, 2.0 + 1.0 + 1.0 + 2.0);
     near(t.blocked[Wait::Disk.index()], 5.0);
@@ -142,7 +142,7 @@ fn readiness_after_waiting_for_a_request_is_told_from_preemption() {
         10,
         Role::Server,
     );
-    assert_eq!(tracer.ready_while_idle(), 0.0, "the CPU was busy with another thread");
+    assert_eq!(tracer.ready_while_idle, 0.0, "the CPU was busy with another thread");
     let t = thread(tracer, 10);
     near(t.blocked[Wait::Idle.index()], 4.0);
     near(t.ready, 4.0);
@@ -237,7 +237,7 @@ fn a_wait_whose_end_an_idle_cpu_did_not_show_is_booked_all_the_same() {
         10,
         Role::Server,
     );
-    assert_eq!(tracer.ready_while_idle(), 0.0);
+    assert_eq!(tracer.ready_while_idle, 0.0);
     let t = thread(tracer, 10);
     near(t.blocked[Wait::Memory.index()], 5.0);
     near(t.blocked[Wait::Idle.index()], 2.0);

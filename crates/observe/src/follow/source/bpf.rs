@@ -13,7 +13,7 @@ use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::flow::{self, Calls, Flow, Names};
+use super::flow::{self, Flow, Names};
 use super::wanted::Kind;
 use super::window::{Source, Window};
 
@@ -147,6 +147,6 @@ fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
         programs.disable().map_err(switched)?;
         let bare = flow::cheapest_call(|| ());
         programs.enable().map_err(switched)?;
-        Ok(Calls { bare, recorded: flow::cheapest_call(|| _ = programs.drain(|_| ())) })
+        Ok([bare, flow::cheapest_call(|| _ = programs.drain(|_| ()))])
     })
 }

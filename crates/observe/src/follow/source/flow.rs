@@ -92,6 +92,16 @@ impl Names {
     }
 }
 
+/// The number at a place of a record.
+pub fn int(record: &[u8], at: usize) -> Option<i32> {
+    record.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes)
+}
+
+/// The same of twice the size.
+pub fn long(record: &[u8], at: usize) -> Option<u64> {
+    record.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
+}
+
 /// Bytes of each of so many CPUs' rings.
 pub fn ring_bytes(cpus: usize) -> usize {
     (ALL_RINGS_BYTES / cpus.max(1)).clamp(LEAST_RING_BYTES, RING_BYTES)
@@ -138,28 +148,20 @@ const ATTEMPTS: usize = 3;
 
 /// What each of the events of a call costs the thread that makes it, in CPU seconds: calls that do nothing, made with and without being
 /// recorded. Others who begin or end to trace meanwhile, and a host that is slow for a moment, change what either takes: it is measured
-/// again where it comes out as next to nothing, and `usual` is the answer where it always does.
+/// again where it comes out as next to nothing, and `usual` is the answer where it always does. `measure` gives the CPU seconds of a call,
+/// without and with being recorded.
 ///
 /// # Errors
 /// What `measure` said.
-pub fn event_cost(events: usize, usual: f64, mut measure: impl FnMut() -> Result<Calls, String>) -> Result<f64, String> {
+pub fn event_cost(events: usize, usual: f64, mut measure: impl FnMut() -> Result<[f64; 2], String>) -> Result<f64, String> {
     for _ in 0..ATTEMPTS {
-        let Calls { bare, recorded } = measure()?;
+        let [bare, recorded] = measure()?;
         let cost = (recorded - bare) / events.max(1) as f64;
         if cost >= LEAST_EVENT_COST {
             return Ok(cost);
         }
     }
     Ok(usual)
-}
-
-/// CPU seconds of a call, without and with being recorded.
-#[derive(Clone, Copy, Debug)]
-pub struct Calls {
-    /// Without.
-    pub bare: f64,
-    /// With.
-    pub recorded: f64,
 }
 
 /// CPU seconds of a call, in the cheapest of some batches. `after` is not counted.
@@ -190,7 +192,7 @@ mod tests {
         let mut left = pairs.iter();
         let cost = event_cost(2, 50e-9, || {
             let (bare, recorded) = *left.next().expect("measured no more often than that");
-            Ok(Calls { bare: bare * 1e-9, recorded: recorded * 1e-9 })
+            Ok([bare * 1e-9, recorded * 1e-9])
         });
         (cost.unwrap(), left.len())
     }

@@ -9,7 +9,7 @@ use fingerpost_sys::trace::{Point, Rings, monotonic_ns};
 use fingerpost_sys::tracefs::{self, Tracepoint};
 
 use self::layout::Decoder;
-use super::flow::{self, Calls, Flow, Names};
+use super::flow::{self, Flow, Names};
 use super::wanted::{Kind, WANTED, Wanted};
 use super::window::{Source, Window};
 
@@ -135,7 +135,7 @@ fn calibrate(found: &[Option<Tracepoint>]) -> Result<f64, String> {
         rings.disable().map_err(refused)?;
         let bare = flow::cheapest_call(|| ());
         rings.enable().map_err(refused)?;
-        Ok(Calls { bare, recorded: flow::cheapest_call(|| _ = rings.drain(|_| ())) })
+        Ok([bare, flow::cheapest_call(|| _ = rings.drain(|_| ()))])
     })
 }
 

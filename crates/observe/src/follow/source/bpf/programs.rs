@@ -6,7 +6,7 @@ use fingerpost_sys::bpf::btf::Btf;
 use fingerpost_sys::bpf::code::{HEADER, Place, Recorded};
 
 use crate::follow::event::{DiskStep, Event, InterruptKind, Io, Left, What};
-use crate::follow::source::flow::Names;
+use crate::follow::source::flow::{Names, int, long};
 use crate::follow::source::wanted::{Kind, WANTED};
 
 /// Bytes that were looked at and left in the socket.
@@ -28,7 +28,6 @@ pub type Named = (&'static str, Recorded);
 /// The programs for this kernel, without the calls of some threads, and the names of the tracepoints that it lacks.
 pub fn resolve(btf: &Btf, but_calls_of: &[i32]) -> Result<(Vec<Named>, Vec<&'static str>), String> {
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
-    // Programs would record every acknowledgement to learn a socket's ports.
     // An arrival tells the socket's ports: programs at tcp_probe would record every acknowledgement too.
     for (i, w) in WANTED.iter().enumerate().filter(|(_, w)| w.kind != Kind::Ports) {
         let recorded = btf.tracepoint(w.point()).and_then(|_| recorded(btf, i as u8, w.kind));
@@ -122,14 +121,6 @@ fn call_arguments(btf: &Btf) -> Option<(i16, i16)> {
     } else {
         btf.offset("pt_regs", "regs").map(|at| (at, at + 8))
     }
-}
-
-fn long(record: &[u8], at: usize) -> Option<u64> {
-    record.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
-}
-
-fn int(record: &[u8], at: usize) -> Option<i32> {
-    record.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes)
 }
 
 /// The event of a record; `None` where it is none of ours.

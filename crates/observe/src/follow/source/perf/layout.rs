@@ -8,6 +8,7 @@ use fingerpost_sys::trace::Raw;
 use fingerpost_sys::tracefs::Tracepoint;
 
 use crate::follow::event::{Event, InterruptKind, Io, Left, What};
+use crate::follow::source::flow::{int, long};
 use crate::follow::source::wanted::{Kind, Wanted};
 
 /// `common_flags` of a sample that was taken in a hard or a soft interrupt.
@@ -26,29 +27,20 @@ enum Field {
 
 use Field::{Array, Number};
 
-const CALL: &[Field] = &[Number("id", 8), Array("args", 32)];
-const CALLED: &[Field] = &[Number("id", 8), Number("ret", 8)];
-const SWITCH: &[Field] = &[Number("prev_state", 8), Number("next_pid", 4), Array("prev_comm", NAME_BYTES), Array("next_comm", NAME_BYTES)];
-const WAKING: &[Field] = &[Number("pid", 4), Number("target_cpu", 4)];
-const BYTES: &[Field] = &[Number("sk", 8), Number("ret", 4), Number("flags", 4)];
-const STATE: &[Field] = &[Number("skaddr", 8), Number("newstate", 4), Number("sport", 2), Number("dport", 2)];
-const PORTS: &[Field] = &[Number("skaddr", 8), Number("sport", 2), Number("dport", 2), Number("data_len", 2)];
-const BLOCK: &[Field] = &[Number("dev", 4), Number("sector", 8), Number("nr_sector", 4), Array("rwbs", 8)];
-
 /// The fields of a tracepoint that are read.
 fn fields(kind: Kind) -> &'static [Field] {
     match kind {
-        Kind::Enter => CALL,
-        Kind::Exit => CALLED,
-        Kind::Switch => SWITCH,
-        Kind::Waking => WAKING,
+        Kind::Enter => &[Number("id", 8), Array("args", 32)],
+        Kind::Exit => &[Number("id", 8), Number("ret", 8)],
+        Kind::Switch => &[Number("prev_state", 8), Number("next_pid", 4), Array("prev_comm", NAME_BYTES), Array("next_comm", NAME_BYTES)],
+        Kind::Waking => &[Number("pid", 4), Number("target_cpu", 4)],
         Kind::Fault => &[Number("address", 8)],
         Kind::Fork => &[Number("child_pid", 4)],
-        Kind::Sent | Kind::Received => BYTES,
+        Kind::Sent | Kind::Received => &[Number("sk", 8), Number("ret", 4), Number("flags", 4)],
         Kind::Arrived => &[Number("skaddr", 8)],
-        Kind::State => STATE,
-        Kind::Ports => PORTS,
-        Kind::Disk(_) => BLOCK,
+        Kind::State => &[Number("skaddr", 8), Number("newstate", 4), Number("sport", 2), Number("dport", 2)],
+        Kind::Ports => &[Number("skaddr", 8), Number("sport", 2), Number("dport", 2), Number("data_len", 2)],
+        Kind::Disk(_) => &[Number("dev", 4), Number("sector", 8), Number("nr_sector", 4), Array("rwbs", 8)],
         Kind::Memory(..) | Kind::Interrupt(..) => &[],
     }
 }
@@ -173,14 +165,6 @@ impl Decoder {
 
 fn short(data: &[u8], at: usize) -> Option<u16> {
     data.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
-}
-
-fn int(data: &[u8], at: usize) -> Option<i32> {
-    data.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes)
-}
-
-fn long(data: &[u8], at: usize) -> Option<u64> {
-    data.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
 /// The kernel's state bits: dead or zombie, then anything that is a sleep; bit 8 and above mark a preemption.
