@@ -32,11 +32,8 @@ pub fn parse_disks(text: &str, whole: &BTreeSet<String>) -> BTreeMap<String, Dis
         let f: Vec<&str> = line.split_ascii_whitespace().collect();
         let Some(&name) = f.get(2) else { continue };
         let n = |i: usize| f.get(i).and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
-        if !whole.contains(name) || name.starts_with("ram") || name.starts_with("zram") {
-            continue;
-        }
-        // A loop device's I/O ends on the device below it and would count twice.
-        if name.starts_with("loop") || name.starts_with("dm-") || name.starts_with("md") {
+        // What lives in memory, and whose I/O ends on the device below it and would count twice.
+        if !whole.contains(name) || ["ram", "zram", "loop", "dm-", "md"].iter().any(|kind| name.starts_with(kind)) {
             continue;
         }
         disks.insert(

@@ -92,16 +92,37 @@ impl Kept {
     }
 }
 
-/// Samples a service.
-struct Collector {
-    sampler: StackSampler,
+/// Takes over what was sampled of a service.
+#[derive(Default)]
+struct Taker {
     /// Its processes, and those that are not.
     ours: HashSet<i32>,
     others: HashSet<i32>,
     code: Code,
-    kept: Kept,
     lost: u64,
     spent: f64,
+}
+
+impl Taker {
+    /// Takes over what came since the last time, as far as it is wanted; each sample is one of so many.
+    fn take(&mut self, from: &mut StackSampler, one_in: u64, wanted: fn(&StackSample) -> bool, kept: &mut Kept, most_bytes: usize) {
+        let before = thread_cpu_seconds();
+        let mut new = Vec::new();
+        self.lost += from.drain(|s: StackSample| {
+            if wanted(&s) && is_ours(s.pid, &mut self.ours, &mut self.others) {
+                new.push(Timed::of(s, one_in));
+            }
+        });
+        new.into_iter().for_each(|sample| kept.add(sample, most_bytes, &mut self.code));
+        self.spent += thread_cpu_seconds() - before;
+    }
+}
+
+/// Samples a service.
+struct Collector {
+    sampler: StackSampler,
+    taker: Taker,
+    kept: Kept,
 }
 
 impl Collector {
@@ -112,37 +133,21 @@ impl Collector {
     fn begin(ours: impl IntoIterator<Item = i32>) -> Result<Collector, String> {
         let sampler = StackSampler::begin(Trigger::Timer { hertz: HERTZ, most: MOST_HERTZ })
             .map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
-        Ok(Collector {
-            sampler,
-            ours: ours.into_iter().collect(),
-            others: HashSet::new(),
-            code: Code::default(),
-            kept: Kept::default(),
-            lost: 0,
-            spent: 0.0,
-        })
+        let taker = Taker { ours: ours.into_iter().collect(), ..Taker::default() };
+        Ok(Collector { sampler, taker, kept: Kept::default() })
     }
 
     /// Takes over what was sampled since the last time.
     fn take(&mut self) {
-        let before = thread_cpu_seconds();
-        let mut new = Vec::new();
-        let (ours, others) = (&mut self.ours, &mut self.others);
-        self.lost += self.sampler.drain(|s: StackSample| {
-            if is_ours(s.pid, ours, others) {
-                new.push(Timed::of(s, 1));
-            }
-        });
-        new.into_iter().for_each(|sample| self.kept.add(sample, MOST_BYTES, &mut self.code));
-        self.spent += thread_cpu_seconds() - before;
+        self.taker.take(&mut self.sampler, 1, |_| true, &mut self.kept, MOST_BYTES);
     }
 
     /// Ends sampling, and reads what functions programs say they made, while they live.
     fn finish(mut self) -> Sampled {
         self.take();
         let before = thread_cpu_seconds();
-        let code = self.code.finish();
-        Sampled { code, kept: self.kept, lost: self.lost, spent: self.spent + thread_cpu_seconds() - before }
+        let Taker { code, lost, spent, .. } = self.taker;
+        Sampled { code: code.finish(), kept: self.kept, lost, spent: spent + thread_cpu_seconds() - before }
     }
 }
 

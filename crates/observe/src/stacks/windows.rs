@@ -4,14 +4,12 @@
 //! One in so many departures is sampled, by how many there were in the window before, so that a busy machine's windows cost no more than
 //! a calm one's. These numbers are primes: a server and its client leave a CPU in turns, and every second departure would be one's alone.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
-use fingerpost_sys::perf::stacks::{SHORT_STACK_BYTES, StackSample, StackSampler, Trigger};
-use fingerpost_sys::trace::thread_cpu_seconds;
+use fingerpost_sys::perf::stacks::{SHORT_STACK_BYTES, StackSampler, Trigger};
 
 use super::code::Code;
-use super::{Kept, Timed, is_ours};
+use super::{Kept, Taker, Timed};
 use crate::follow::event::What;
 use crate::follow::source::Window;
 
@@ -32,11 +30,7 @@ pub struct InWindows {
     off: StackSampler,
     one_in: u64,
     kept: [Kept; 2],
-    code: Code,
-    ours: HashSet<i32>,
-    others: HashSet<i32>,
-    lost: u64,
-    spent: f64,
+    taker: Taker,
 }
 
 impl InWindows {
@@ -51,17 +45,13 @@ impl InWindows {
             off: open(Trigger::Leaving { one_in: FIRST })?,
             one_in: FIRST,
             kept: Default::default(),
-            code: Code::default(),
-            ours: HashSet::new(),
-            others: HashSet::new(),
-            lost: 0,
-            spent: 0.0,
+            taker: Taker::default(),
         })
     }
 
     /// A window opens. Where the kernel refuses there are no samples of it.
     pub fn begin(&mut self, ours: impl Iterator<Item = i32>) {
-        self.ours.extend(ours);
+        self.taker.ours.extend(ours);
         for sampler in [&self.on, &self.off] {
             // What a sampler cannot is missing in the pictures, and no reason to end the watching.
             let _ = sampler.enable();
@@ -70,20 +60,11 @@ impl InWindows {
 
     /// Takes over what was sampled.
     pub fn drain(&mut self) {
-        let before = thread_cpu_seconds();
-        let InWindows { on, off, kept, code, ours, others, lost, .. } = self;
-        let [kept_on, kept_off] = kept;
-        for (sampler, kept, one_in) in [(on, kept_on, 1), (off, kept_off, self.one_in)] {
-            let mut new = Vec::new();
-            *lost += sampler.drain(|s: StackSample| {
-                // A thread of the kernel's has no functions that anybody could change.
-                if s.user.is_some() && is_ours(s.pid, ours, others) {
-                    new.push(Timed::of(s, one_in));
-                }
-            });
-            new.into_iter().for_each(|sample| kept.add(sample, MOST_BYTES, code));
+        let InWindows { on, off, kept: [kept_on, kept_off], taker, one_in } = self;
+        for (sampler, kept, one_in) in [(on, kept_on, 1), (off, kept_off, *one_in)] {
+            // A thread of the kernel's has no functions that anybody could change.
+            taker.take(sampler, one_in, |s| s.user.is_some(), kept, MOST_BYTES);
         }
-        self.spent += thread_cpu_seconds() - before;
     }
 
     /// The window has ended.
@@ -101,8 +82,8 @@ impl InWindows {
 
     /// Ends sampling.
     pub fn finish(self) -> Taken {
-        let [on, off] = self.kept;
-        Taken { on: on.samples, off: off.samples, code: self.code.finish(), lost: self.lost, spent: self.spent }
+        let ([on, off], Taker { code, lost, spent, .. }) = (self.kept, self.taker);
+        Taken { on: on.samples, off: off.samples, code: code.finish(), lost, spent }
     }
 }
 
