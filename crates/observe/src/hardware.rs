@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use fingerpost_sys::perf::Event;
 use fingerpost_sys::perf::hardware::{Counted, HardwareSampler, SAMPLED};
-use fingerpost_sys::trace::thread_cpu_seconds;
 
 use crate::follow::leaf::Side;
 use crate::machine::Totals;
@@ -17,8 +16,6 @@ const MOST: usize = 200_000;
 pub struct Counters {
     sampler: HardwareSampler,
     kept: Vec<Counted>,
-    lost: u64,
-    spent: f64,
 }
 
 impl Counters {
@@ -28,7 +25,7 @@ impl Counters {
     /// Why there is none, in a sentence.
     pub fn open() -> Result<Counters, String> {
         let sampler = HardwareSampler::open(&SAMPLED).map_err(|refusal| refusal.to_string())?;
-        Ok(Counters { sampler, kept: Vec::new(), lost: 0, spent: 0.0 })
+        Ok(Counters { sampler, kept: Vec::new() })
     }
 
     /// A window opens. Where the kernel refuses, nothing is counted in it.
@@ -42,33 +39,29 @@ impl Counters {
         self.drain();
     }
 
-    /// Takes over what was sampled.
+    /// Takes over what was sampled, as far as it can be kept.
     pub fn drain(&mut self) {
-        let before = thread_cpu_seconds();
         let kept = &mut self.kept;
-        let mut beyond = 0;
-        self.lost += self.sampler.drain(|c| if kept.len() < MOST { kept.push(c) } else { beyond += 1 });
-        self.lost += beyond;
-        self.spent += thread_cpu_seconds() - before;
+        self.sampler.drain(|c| {
+            if kept.len() < MOST {
+                kept.push(c);
+            }
+        });
     }
 
     /// Ends counting.
     pub fn finish(self) -> Recorded {
-        Recorded { events: self.sampler.events(), samples: self.kept, lost: self.lost, spent: self.spent }
+        Recorded { events: self.sampler.events(), samples: self.kept }
     }
 }
 
 /// What was counted, sample by sample.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
     /// The events that the CPU has.
     pub events: Vec<Event>,
     /// The samples.
     pub samples: Vec<Counted>,
-    /// Samples that were lost, or too many to be kept.
-    pub lost: u64,
-    /// CPU seconds that taking took.
-    pub spent: f64,
 }
 
 impl Recorded {
@@ -139,7 +132,7 @@ mod tests {
             })
             .collect();
         let events = vec![Event::Cycles, Event::Instructions, Event::CacheMisses];
-        Recorded { events, samples, ..Recorded::default() }
+        Recorded { events, samples }
     }
 
     #[test]
