@@ -197,15 +197,6 @@ fn appending(s: &mut Session, after: impl Fn(i32) -> i32) -> Result<(), Stop> {
     })
 }
 
-fn append(s: &mut Session) -> Result<(), Stop> {
-    appending(s, |_| 0)
-}
-
-fn fsync(s: &mut Session) -> Result<(), Stop> {
-    // SAFETY: the descriptor is open as long as the loop runs.
-    appending(s, |fd| unsafe { libc::fsync(fd) })
-}
-
 /// The file is on the disk already, and only its first block's content changes: as with the log of a database, written in advance.
 fn fdatasync(s: &mut Session) -> Result<(), Stop> {
     let (file, block) = (open_file(s, 0)?, content(s, 1)?);
@@ -263,7 +254,7 @@ pub static PROBES: &[Probe] = &[
         timed: "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of the time, every 4 MiB.",
         pitfalls: "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and makes the writer wait.",
         variants: || rows("size", [4096]),
-        run: append,
+        run: |s| appending(s, |_| 0),
         ..LATENCY
     },
     Probe {
@@ -274,7 +265,8 @@ pub static PROBES: &[Probe] = &[
              the file is emptied, outside of the time, every 4 MiB.",
         pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
         variants: || rows("size", [4096]),
-        run: fsync,
+        // SAFETY: the descriptor is open as long as the loop runs.
+        run: |s| appending(s, |fd| unsafe { libc::fsync(fd) }),
         ..LATENCY
     },
     Probe {

@@ -109,6 +109,7 @@ fn event_counter() -> Result<File, Stop> {
     // SAFETY: eventfd takes plain numbers; the descriptor is nobody else's.
     match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) } {
         -1 => Err(Stop::call("eventfd")),
+        // SAFETY: as above.
         fd => Ok(unsafe { File::from_raw_fd(fd) }),
     }
 }

@@ -55,9 +55,6 @@ pub static REGISTRY: &[&[Probe]] = &[
     flops::LIMITS,
 ];
 
-/// Further rows of primitives that a lab measures: descriptors of the same name and function with the lab's parameters.
-pub static LAB_ROWS: &[&[Probe]] = &[memory::LAB_ROWS];
-
 /// The labs that are made of probes alone, each with a line for `list`.
 pub static LABS: &[(&str, &str)] = &[
     ("zerofill", "what memory costs: every way to get it, touch by touch; zero-filling taken apart; faulting in ahead"),
@@ -70,9 +67,9 @@ pub fn of_lab(lab: &str) -> impl Iterator<Item = &'static Probe> {
     all().chain(lab_rows()).filter(move |probe| probe.lab == Some(lab))
 }
 
-/// All descriptors of [`LAB_ROWS`].
+/// Further rows of primitives that a lab measures: descriptors of the same name and function with the lab's parameters.
 pub fn lab_rows() -> impl Iterator<Item = &'static Probe> {
-    LAB_ROWS.iter().flat_map(|family| family.iter())
+    memory::LAB_ROWS.iter()
 }
 
 /// All probes of the registry.

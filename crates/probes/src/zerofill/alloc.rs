@@ -23,14 +23,11 @@ fn by_api(s: &mut Session, touched: bool) -> Result<(), Stop> {
         "brk" => run(s, Brk, touched),
         "malloc_small" => malloc(s, touched, bytes < api::MMAP_THRESHOLD),
         "malloc_large" => malloc(s, touched, bytes >= api::MMAP_THRESHOLD),
-        #[cfg(target_os = "linux")]
         "mremap" => {
             let memory = api::Mremap::new(bytes, page_size())?;
             run(s, memory, touched)
         }
-        #[cfg(target_os = "linux")]
         "memfd" => run(s, api::Memfd, touched),
-        #[cfg(target_os = "linux")]
         "hugetlb" => {
             let granule = huge_pages_for(bytes, &std::fs::read_to_string("/proc/meminfo").unwrap_or_default()).map_err(Stop::Skip)?;
             run(s, Mmap::huge(granule), touched)
@@ -53,7 +50,6 @@ fn malloc(s: &mut Session, touched: bool, on_its_side: bool) -> Result<(), Stop>
 }
 
 /// The size of a reserved huge page when enough of them are free for `bytes`, else what to do.
-#[cfg(target_os = "linux")]
 fn huge_pages_for(bytes: usize, meminfo: &str) -> Result<usize, String> {
     let field = |name: &str| {
         let line = meminfo.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
@@ -93,12 +89,9 @@ fn variants() -> Vec<Params> {
     rows.extend(api("brk", &SOME_PAGES));
     rows.extend(api("malloc_small", &[1, 2, 4, 16]));
     rows.extend(api("malloc_large", &[256, 4096]));
-    #[cfg(target_os = "linux")]
-    {
-        rows.extend(api("mremap", &SOME_PAGES));
-        rows.extend(api("memfd", &SOME_PAGES));
-        rows.extend(api("hugetlb", &[256, 4096]));
-    }
+    rows.extend(api("mremap", &SOME_PAGES));
+    rows.extend(api("memfd", &SOME_PAGES));
+    rows.extend(api("hugetlb", &[256, 4096]));
     #[cfg(target_os = "macos")]
     rows.extend(api("vm_allocate", &SOME_PAGES));
     rows
@@ -136,7 +129,6 @@ pub static PROBES: &[Probe] = &[
 mod tests {
     use super::*;
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn reserved_huge_pages_are_used_only_where_enough_are_free() {
         let meminfo = |free: usize| format!("MemTotal: 100 kB\nHugePages_Total: 9\nHugePages_Free: {free}\nHugepagesize: 2048 kB\n");

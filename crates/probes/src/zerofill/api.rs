@@ -31,7 +31,6 @@ impl Mmap {
     }
 
     /// A mapping of reserved huge pages; lengths are rounded up to them.
-    #[cfg(target_os = "linux")]
     pub fn huge(granule: usize) -> Mmap {
         Mmap { flags: ANONYMOUS | libc::MAP_HUGETLB, granule }
     }
@@ -104,13 +103,11 @@ pub fn fix_malloc_threshold() -> bool {
 }
 
 /// Growing a mapping by `mremap` and shrinking it again.
-#[cfg(target_os = "linux")]
 pub struct Mremap {
     stem: usize,
     page: usize,
 }
 
-#[cfg(target_os = "linux")]
 impl Mremap {
     /// A mapping of one page with room to grow by `bytes` in its place.
     pub fn new(bytes: usize, page: usize) -> io::Result<Mremap> {
@@ -126,7 +123,6 @@ impl Mremap {
     }
 }
 
-#[cfg(target_os = "linux")]
 impl Memory for Mremap {
     #[inline(always)]
     fn get(&mut self, bytes: usize) -> io::Result<usize> {
@@ -141,10 +137,8 @@ impl Memory for Mremap {
 }
 
 /// A new anonymous file in memory, mapped shared.
-#[cfg(target_os = "linux")]
 pub struct Memfd;
 
-#[cfg(target_os = "linux")]
 impl Memory for Memfd {
     #[inline(always)]
     fn get(&mut self, bytes: usize) -> io::Result<usize> {
@@ -218,7 +212,6 @@ mod tests {
         let page = crate::call::page_size();
         exercise(&mut Mmap::plain(), 3 * page, true);
         exercise(&mut Malloc, 3 * page, false);
-        #[cfg(target_os = "linux")]
         {
             exercise(&mut Memfd, 3 * page, true);
             exercise(&mut Mremap::new(3 * page, page).unwrap(), 3 * page, true);

@@ -26,7 +26,6 @@ pub(super) fn pages_of(params: &Params) -> Result<(usize, usize), Stop> {
 /// comes to the same.
 pub(super) fn base_pages_only() {
     // SAFETY: prctl takes plain numbers.
-    #[cfg(target_os = "linux")]
     unsafe {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
     }
