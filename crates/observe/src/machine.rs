@@ -243,9 +243,9 @@ impl Reading {
         for (name, now) in &self.pressure {
             let Some(old) = before.pressure.get(name) else { continue };
             let seconds = |a: u64, b: u64| a.saturating_sub(b) as f64 / 1e6;
-            t.insert(format!("psi.{name}.some.seconds"), seconds(now.some.total_us, old.some.total_us));
-            if let (Some(now), Some(old)) = (&now.full, &old.full) {
-                t.insert(format!("psi.{name}.full.seconds"), seconds(now.total_us, old.total_us));
+            t.insert(format!("psi.{name}.some.seconds"), seconds(now.some_us, old.some_us));
+            if let (Some(now), Some(old)) = (now.full_us, old.full_us) {
+                t.insert(format!("psi.{name}.full.seconds"), seconds(now, old));
             }
         }
         if let Some((stopped, above)) = self.throttlings.since(&before.throttlings) {

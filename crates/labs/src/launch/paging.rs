@@ -53,7 +53,7 @@ pub fn since_boot(paths: &Paths) -> BTreeMap<String, f64> {
 }
 
 fn stalled(pressure: Pressure) -> (u64, u64) {
-    (pressure.some.total_us, pressure.full.map_or(0, |full| full.total_us))
+    (pressure.some_us, pressure.full_us.unwrap_or(0))
 }
 
 /// What happened between two readings, and how memory stood at both.

@@ -11,16 +11,6 @@ pub struct Meminfo {
     pub free: Option<u64>,
     /// The kernel's estimate of what could be had without swapping.
     pub available: Option<u64>,
-    /// Page cache.
-    pub cached: Option<u64>,
-    /// Waiting to be written.
-    pub dirty: Option<u64>,
-    /// Being written.
-    pub writeback: Option<u64>,
-    /// Anonymous pages in use.
-    pub anonymous: Option<u64>,
-    /// Anonymous memory in huge pages.
-    pub anonymous_huge: Option<u64>,
     /// All swap areas.
     pub swap_total: Option<u64>,
     /// Unused swap.
@@ -39,11 +29,6 @@ impl Meminfo {
                 "MemTotal" => total = bytes,
                 "MemFree" => info.free = bytes,
                 "MemAvailable" => info.available = bytes,
-                "Cached" => info.cached = bytes,
-                "Dirty" => info.dirty = bytes,
-                "Writeback" => info.writeback = bytes,
-                "AnonPages" => info.anonymous = bytes,
-                "AnonHugePages" => info.anonymous_huge = bytes,
                 "SwapTotal" => info.swap_total = bytes,
                 "SwapFree" => info.swap_free = bytes,
                 _ => {}
@@ -113,7 +98,6 @@ pub(crate) mod tests {
     fn meminfo() {
         let info = Meminfo::parse(MEMINFO).unwrap();
         assert_eq!((info.total, info.free, info.swap_free), (2 << 20, Some(1 << 20), Some(4096)));
-        assert_eq!(info.dirty, None);
         assert_eq!(Meminfo::parse("MemFree: 3 kB\n"), None);
         assert_eq!(Meminfo::parse("MemTotal: 18446744073709551615 kB\n"), None);
     }

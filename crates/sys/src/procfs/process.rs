@@ -34,16 +34,10 @@ pub struct Stat {
     pub children_system: u64,
     /// Nice value.
     pub nice: i32,
-    /// Threads of the process.
-    pub threads: u64,
     /// Ticks after boot when it started: with the pid, it tells a process from its pid's next owner.
     pub started: u64,
-    /// Resident pages.
-    pub resident_pages: u64,
     /// The CPU that it ran on last.
     pub cpu: Option<usize>,
-    /// Ticks that it waited for block I/O, where the kernel accounts delays.
-    pub block_io_delay: Option<u64>,
 }
 
 impl Stat {
@@ -70,12 +64,8 @@ impl Stat {
             children_user: field(16)?.parse::<i64>().ok()?.max(0) as u64,
             children_system: field(17)?.parse::<i64>().ok()?.max(0) as u64,
             nice: field(19)?.parse().ok()?,
-            threads: number(20)?,
             started: number(22)?,
-            // Written as signed: it can fall below zero for a moment on kernels that count per CPU.
-            resident_pages: field(24)?.parse::<i64>().ok()?.max(0) as u64,
             cpu: number(39).map(|n| n as usize),
-            block_io_delay: number(42),
         })
     }
 }
@@ -83,8 +73,6 @@ impl Stat {
 /// `/proc/PID/status`, as far as we use it. What the kernel does not write is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The process's name.
-    pub name: Option<String>,
     /// Effective user.
     pub effective_user: Option<u32>,
     /// Its number in the innermost of its name spaces of processes.
@@ -93,12 +81,8 @@ pub struct Status {
     pub tracer: Option<i32>,
     /// Resident memory in bytes.
     pub resident: Option<u64>,
-    /// The most that was ever resident.
-    pub peak_resident: Option<u64>,
     /// Memory in swap.
     pub swapped: Option<u64>,
-    /// Threads.
-    pub threads: Option<u64>,
     /// CPUs that it may use, as a list.
     pub cpus_allowed: Option<String>,
     /// Effective capabilities, one bit each.
@@ -127,13 +111,10 @@ impl Status {
             let Some((name, value)) = line.split_once(':') else { continue };
             let value = value.trim();
             match name {
-                "Name" => status.name = Some(value.to_owned()),
                 "Uid" => status.effective_user = value.split_ascii_whitespace().nth(1).and_then(|v| v.parse().ok()),
                 "TracerPid" => status.tracer = value.parse().ok(),
                 "VmRSS" => status.resident = kilobytes(value),
-                "VmHWM" => status.peak_resident = kilobytes(value),
                 "VmSwap" => status.swapped = kilobytes(value),
-                "Threads" => status.threads = value.parse().ok(),
                 "Cpus_allowed_list" => status.cpus_allowed = Some(value.to_owned()),
                 "CapEff" => status.capabilities = u64::from_str_radix(value, 16).ok(),
                 "NSpid" => status.inner_pid = value.split_ascii_whitespace().last().and_then(|v| v.parse().ok()),
@@ -190,8 +171,7 @@ pub(crate) mod tests {
         let stat = Stat::parse(STAT).unwrap();
         assert_eq!((stat.pid, stat.name.as_str(), stat.state, stat.parent), (4242, "a) b (c", 'R', 1));
         assert_eq!((stat.minor_faults, stat.major_faults, stat.user, stat.system), (120, 3, 55, 66));
-        assert_eq!((stat.nice, stat.threads, stat.started, stat.resident_pages), (-5, 7, 123456, 321));
-        assert_eq!((stat.cpu, stat.block_io_delay), (Some(1), Some(8)));
+        assert_eq!((stat.nice, stat.started, stat.cpu), (-5, 123456, Some(1)));
         let kernel = Stat::parse(&STAT.replace(" 4194304 ", " 2129984 ")).unwrap();
         assert!(kernel.kernel && !stat.kernel, "kswapd0's flags, and a program's");
         assert_eq!(Stat::parse("1 (x) R 1 1"), None);
@@ -203,7 +183,7 @@ pub(crate) mod tests {
         let status = Status::parse(STATUS);
         assert_eq!(status.inner_pid, Some(5));
         assert_eq!((status.effective_user, status.seccomp, status.seccomp_filters), (Some(1001), Some(2), Some(4)));
-        assert_eq!((status.resident, status.peak_resident), (Some(512 << 10), Some(1 << 20)));
+        assert_eq!(status.resident, Some(512 << 10));
         assert_eq!((status.voluntary_switches, status.involuntary_switches), (Some(7), Some(9)));
         assert_eq!(status.cpus_allowed.as_deref(), Some("0-1,4"));
         assert!(status.has_capability(38) && !status.has_capability(63) && !status.has_capability(200));

@@ -76,12 +76,6 @@ pub struct Stat {
     pub switches: Option<u64>,
     /// Processes and threads created since boot.
     pub forks: Option<u64>,
-    /// Seconds since the epoch at boot.
-    pub boot_time: Option<u64>,
-    /// Tasks that run or want to.
-    pub running: Option<u64>,
-    /// Tasks in uninterruptible sleep for I/O.
-    pub blocked: Option<u64>,
 }
 
 impl Stat {
@@ -97,9 +91,6 @@ impl Stat {
                 "cpu" => (stat.all, sum_seen) = (CpuTimes::parse(values)?, true),
                 "ctxt" => stat.switches = number(),
                 "processes" => stat.forks = number(),
-                "btime" => stat.boot_time = number(),
-                "procs_running" => stat.running = number(),
-                "procs_blocked" => stat.blocked = number(),
                 _ => {
                     let cpu = name.strip_prefix("cpu").and_then(|n| n.parse().ok());
                     stat.cpus.extend(cpu.zip(CpuTimes::parse(values)));
@@ -117,8 +108,6 @@ pub struct LoadAverage {
     pub average: [f64; 3],
     /// Tasks that run or want to, this reader included.
     pub runnable: u64,
-    /// All tasks.
-    pub tasks: u64,
 }
 
 impl LoadAverage {
@@ -129,55 +118,29 @@ impl LoadAverage {
         for slot in &mut average {
             *slot = fields.next()?.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
         }
-        let (runnable, tasks) = fields.next()?.split_once('/')?;
-        Some(Self { average, runnable: runnable.parse().ok()?, tasks: tasks.parse().ok()? })
+        let (runnable, _) = fields.next()?.split_once('/')?;
+        Some(Self { average, runnable: runnable.parse().ok()? })
     }
 }
 
-/// One line of a pressure file: how long tasks stalled.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stall {
-    /// Percent of the last 10 seconds.
-    pub avg10: f64,
-    /// Percent of the last minute.
-    pub avg60: f64,
-    /// Percent of the last five minutes.
-    pub avg300: f64,
-    /// Microseconds since boot, or since the control group was made.
-    pub total_us: u64,
-}
-
-/// `/proc/pressure/cpu`, `memory` or `io`, and a control group's `*.pressure`.
+/// `/proc/pressure/cpu`, `memory` or `io`: how long tasks stalled, in microseconds since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
     /// At least one task stalled.
-    pub some: Stall,
+    pub some_us: u64,
     /// All tasks stalled; older kernels do not tell it for the CPU.
-    pub full: Option<Stall>,
+    pub full_us: Option<u64>,
 }
 
 impl Pressure {
     /// Parses the file; `None` without its `some` line.
     pub fn parse(text: &str) -> Option<Self> {
-        let line = |kind: &str| text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' ')).and_then(stall);
-        Some(Self { some: line("some")?, full: line("full") })
+        let total = |kind: &str| {
+            let fields = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
+            fields.split_ascii_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())
+        };
+        Some(Self { some_us: total("some")?, full_us: total("full") })
     }
-}
-
-fn stall(line: &str) -> Option<Stall> {
-    let mut stall = Stall::default();
-    let mut total = None;
-    for (name, value) in line.split_ascii_whitespace().filter_map(|field| field.split_once('=')) {
-        match name {
-            "avg10" => stall.avg10 = value.parse().ok()?,
-            "avg60" => stall.avg60 = value.parse().ok()?,
-            "avg300" => stall.avg300 = value.parse().ok()?,
-            "total" => total = Some(value.parse().ok()?),
-            _ => {}
-        }
-    }
-    stall.total_us = total?;
-    Some(stall)
 }
 
 #[cfg(test)]
@@ -194,7 +157,7 @@ pub(crate) mod tests {
         assert_eq!(stat.all.total(), 1000);
         assert_eq!(stat.cpus.len(), 2);
         assert_eq!((stat.cpus[1].0, stat.cpus[1].1.steal), (1, 12));
-        assert_eq!((stat.switches, stat.running, stat.blocked, stat.forks), (Some(999), Some(3), Some(1), Some(77)));
+        assert_eq!((stat.switches, stat.forks), (Some(999), Some(77)));
     }
 
     #[test]
@@ -216,7 +179,7 @@ pub(crate) mod tests {
     #[test]
     fn load_averages() {
         let load = LoadAverage::parse("0.52 1.25 3.00 2/345 6789\n").unwrap();
-        assert_eq!((load.average, load.runnable, load.tasks), ([0.52, 1.25, 3.0], 2, 345));
+        assert_eq!((load.average, load.runnable), ([0.52, 1.25, 3.0], 2));
         assert_eq!(LoadAverage::parse("0.5 nan 1 2/3 4"), None);
         assert_eq!(LoadAverage::parse("0.5 1"), None);
     }
@@ -225,9 +188,8 @@ pub(crate) mod tests {
     fn pressure_with_and_without_full() {
         let text = "some avg10=1.50 avg60=0.20 avg300=0.05 total=12345\nfull avg10=0.10 avg60=0.00 avg300=0.00 total=45\n";
         let pressure = Pressure::parse(text).unwrap();
-        assert_eq!((pressure.some.avg10, pressure.some.total_us), (1.5, 12345));
-        assert_eq!(pressure.full.unwrap().total_us, 45);
-        assert_eq!(Pressure::parse("some avg10=0 avg60=0 avg300=0 total=1").unwrap().full, None);
+        assert_eq!((pressure.some_us, pressure.full_us), (12345, Some(45)));
+        assert_eq!(Pressure::parse("some avg10=0 avg60=0 avg300=0 total=1").unwrap().full_us, None);
         assert_eq!(Pressure::parse("full avg10=0 avg60=0 avg300=0 total=1"), None);
     }
 }
