@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::map::{Mapping, READ_WRITE};
 use crate::procfs::parse_list;
 use crate::system::{done, made, page_bytes};
@@ -136,10 +138,7 @@ impl Rings {
 
     /// Asks each CPU once: its other events follow the first one, which leads their group.
     fn each(&self, request: libc::Ioctl) -> io::Result<()> {
-        for event in self.rings.iter().filter_map(|r| r.events.first()) {
-            ioctl(event, request, 0)?;
-        }
-        Ok(())
+        self.rings.iter().filter_map(|r| r.events.first()).try_for_each(|event| ioctl(event, request, 0))
     }
 
     /// CPUs that have a ring.
@@ -165,7 +164,7 @@ impl Rings {
 
     /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were lost.
     pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
-        self.rings.iter_mut().map(|r| r.drain(&mut take)).sum()
+        self.rings.iter_mut().map(|r| (r.cpu, r)).map(|(cpu, r)| r.with_bytes(|bytes| each_record(cpu, bytes, &mut take))).sum()
     }
 }
 
@@ -207,11 +206,6 @@ impl Ring {
     /// Bytes that wait to be drained.
     fn waiting(&self) -> u64 {
         self.word(HEAD).wrapping_sub(self.word(TAIL))
-    }
-
-    fn drain(&mut self, take: &mut impl FnMut(Raw)) -> u64 {
-        let cpu = self.cpu;
-        self.with_bytes(|bytes| each_record(cpu, bytes, take))
     }
 
     /// Hands over what waits in the ring, whole records, and gives their room back to the kernel.
@@ -299,7 +293,6 @@ impl Iterator for Words<'_> {
 fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let attr = Attr {
         kind: TYPE_TRACEPOINT,
-        size: size_of::<Attr>() as u32,
         config: u64::from(point.id),
         sample_period: 1,
         sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW,
@@ -320,8 +313,9 @@ pub(crate) const ANY: libc::c_int = -1;
 
 /// Opens an event of a thread (0 is the calling one) on a CPU, in the group of this leader.
 pub(crate) fn perf_event_open(attr: &Attr, thread: libc::c_int, cpu: libc::c_int, leader: libc::c_int) -> io::Result<OwnedFd> {
+    let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
     // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(attr), thread, cpu, leader, FLAG_FD_CLOEXEC) };
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(&attr), thread, cpu, leader, FLAG_FD_CLOEXEC) };
     // SAFETY: the kernel makes a new descriptor.
     unsafe { made(fd as libc::c_int) }
 }
@@ -338,9 +332,7 @@ pub fn online_cpus() -> io::Result<Vec<usize>> {
 
 /// CPU seconds, user and system, that the calling thread has used: what an observer reports as its own cost.
 pub fn thread_cpu_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 

@@ -4,8 +4,7 @@
 use std::io;
 
 use super::Event;
-use super::refusal::{Circumstances, Refusal};
-use crate::procfs::Paths;
+use super::refusal::Refusal;
 use crate::trace::{
     Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_TID,
     SAMPLE_TIME, Words, each_sample, ioctl, online_cpus,
@@ -54,9 +53,7 @@ impl HardwareSampler {
             }
         }
         match refused {
-            Some(e) if rings.is_empty() => {
-                Err(Refusal::explain(e.raw_os_error().unwrap_or(0), true, &Circumstances::read(&Paths::system())))
-            }
+            Some(e) if rings.is_empty() => Err(Refusal::of(&e, true)),
             _ => Ok(HardwareSampler { rings }),
         }
     }
@@ -98,7 +95,6 @@ fn rings_of(event: Event, period: u64) -> io::Result<Vec<Ring>> {
     let (kind, config) = event.kind_and_config();
     let attr = Attr {
         kind,
-        size: size_of::<Attr>() as u32,
         config,
         sample_period: period,
         sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD,

@@ -42,10 +42,6 @@ pub enum Event {
     TaskClock,
     /// Page faults of both kinds.
     PageFaults,
-    /// Context switches.
-    Switches,
-    /// Moves to another CPU.
-    Migrations,
 }
 
 impl Event {
@@ -58,8 +54,6 @@ impl Event {
             Self::DataTlbMisses => (TYPE_CACHE, 3 | (1 << 16)),
             Self::TaskClock => (TYPE_SOFTWARE, 1),
             Self::PageFaults => (TYPE_SOFTWARE, 2),
-            Self::Switches => (TYPE_SOFTWARE, 3),
-            Self::Migrations => (TYPE_SOFTWARE, 4),
         }
     }
 }
@@ -105,7 +99,7 @@ pub struct Reading {
 impl Reading {
     /// The count scaled up to the whole time; `None` when the counter never ran.
     ///
-    /// The scaling assumes that the time not counted was like the time counted: check [`Reading::running_share`] before you trust it.
+    /// The scaling assumes that the time not counted was like the time counted.
     pub fn scaled(&self) -> Option<f64> {
         match (self.running_ns, self.enabled_ns) {
             // A software counter that saw nothing may have run for no time at all.
@@ -113,11 +107,6 @@ impl Reading {
             (0, _) => None,
             (running, enabled) => Some(self.raw as f64 * (enabled as f64 / running as f64).max(1.0)),
         }
-    }
-
-    /// The share of the enabled time, 0 to 1, in which it counted.
-    pub fn running_share(&self) -> f64 {
-        if self.enabled_ns == 0 { 1.0 } else { (self.running_ns as f64 / self.enabled_ns as f64).min(1.0) }
     }
 }
 
@@ -133,26 +122,20 @@ impl EventSet {
     /// Opens the events, disabled and at zero. They share one group, so that they count during the same time; an event that does not
     /// fit beside the others (the CPU has few counters, and the kernel's watchdog may hold one) leads a group of its own.
     pub fn open(events: &[(Event, Mode)], target: Target) -> Result<Self, Refusal> {
-        Self::try_open(events, target).map_err(|error| {
-            let wants_kernel = events.iter().any(|(_, mode)| *mode != Mode::User);
-            Refusal::explain(error.raw_os_error().unwrap_or(0), wants_kernel, &Circumstances::read(&Paths::system()))
-        })
+        let wants_kernel = events.iter().any(|(_, mode)| *mode != Mode::User);
+        Self::try_open(events, target).map_err(|error| Refusal::of(&error, wants_kernel))
     }
 
     fn try_open(events: &[(Event, Mode)], target: Target) -> io::Result<Self> {
         let mut set = Self { counters: Vec::new(), leaders: Vec::new() };
         for &(event, mode) in events {
             let leader = set.leaders.first().map(|&first| set.counters[first].as_raw_fd());
-            let beside = leader.map(|leader| open_one(event, mode, target, leader));
-            let counter = match beside {
-                Some(Ok(counter)) => counter,
-                _ => {
-                    let alone = open_one(event, mode, target, ANY)?;
-                    set.leaders.push(set.counters.len());
-                    alone
-                }
-            };
-            set.counters.push(counter);
+            if let Some(Ok(beside)) = leader.map(|leader| open_one(event, mode, target, leader)) {
+                set.counters.push(beside);
+            } else {
+                set.leaders.push(set.counters.len());
+                set.counters.push(open_one(event, mode, target, ANY)?);
+            }
         }
         Ok(set)
     }
@@ -187,9 +170,8 @@ fn open_one(event: Event, mode: Mode, target: Target, leader: i32) -> io::Result
         Mode::Kernel => FLAG_EXCLUDE_USER,
         Mode::Both => 0,
     };
-    let size = size_of::<Attr>() as u32;
     let read_format = FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING;
-    let attr = Attr { kind, size, config, read_format, flags, ..Attr::default() };
+    let attr = Attr { kind, config, read_format, flags, ..Attr::default() };
     perf_event_open(&attr, target.thread, ANY, leader).map(File::from)
 }
 
@@ -211,8 +193,6 @@ pub struct Counts {
     pub kernel_instructions: Option<f64>,
     /// Cycles in the kernel, where counting it is allowed.
     pub kernel_cycles: Option<f64>,
-    /// The least share of the time, 0 to 1, that any of the counters counted.
-    pub running_share: f64,
 }
 
 const USER: [(Event, Mode); 2] = [(Event::Instructions, Mode::User), (Event::Cycles, Mode::User)];
@@ -228,11 +208,6 @@ impl Counters {
     /// Opens the counters, disabled. Where only user code may be counted, the kernel's figures will be absent.
     pub fn open(target: Target) -> Result<Self, Refusal> {
         EventSet::open(&[USER, KERNEL].concat(), target).or_else(|_| EventSet::open(&USER, target)).map(|set| Self { set })
-    }
-
-    /// Whether the kernel's part is counted.
-    pub fn counts_kernel(&self) -> bool {
-        self.set.counters.len() > USER.len()
     }
 
     /// Starts counting.
@@ -260,22 +235,14 @@ impl Counts {
             user_cycles: at(1)??,
             kernel_instructions: at(2).flatten(),
             kernel_cycles: at(3).flatten(),
-            running_share: readings.iter().map(Reading::running_share).fold(1.0, f64::min),
         })
     }
-}
-
-/// How far hardware counters can be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Availability {
-    /// Whether the kernel's instructions and cycles can be counted, beside those of user code.
-    pub kernel: bool,
 }
 
 /// Opens counters, lets them count a loop, and says whether that worked or what stands in the way.
 ///
 /// Some hypervisors let the counters be opened and never move them: only counting shows it.
-pub fn availability() -> Result<Availability, Refusal> {
+pub fn availability() -> Result<(), Refusal> {
     let counters = Counters::open(Target::SELF)?;
     let counted = counters.enable().and_then(|()| {
         (0..10_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000);
@@ -283,7 +250,7 @@ pub fn availability() -> Result<Availability, Refusal> {
         counters.read()
     });
     match counted {
-        Ok(counts) if counts.user_instructions > 0.0 && counts.user_cycles > 0.0 => Ok(Availability { kernel: counters.counts_kernel() }),
+        Ok(counts) if counts.user_instructions > 0.0 && counts.user_cycles > 0.0 => Ok(()),
         Ok(_) => Err(Refusal::silent(&Circumstances::read(&Paths::system()))),
         Err(error) => Err(Refusal::explain(error.raw_os_error().unwrap_or(libc::EBUSY), false, &Circumstances::read(&Paths::system()))),
     }
@@ -296,7 +263,7 @@ mod tests {
     #[test]
     fn a_reading_is_scaled_to_its_enabled_time() {
         let half = Reading { raw: 100, enabled_ns: 1000, running_ns: 500 };
-        assert_eq!((half.scaled(), half.running_share()), (Some(200.0), 0.5));
+        assert_eq!(half.scaled(), Some(200.0));
         assert_eq!(Reading { raw: 7, enabled_ns: 10, running_ns: 10 }.scaled(), Some(7.0));
         assert_eq!(Reading { raw: 0, enabled_ns: 10, running_ns: 0 }.scaled(), None);
         assert_eq!(Reading { raw: 7, enabled_ns: 10, running_ns: 11 }.scaled(), Some(7.0));
@@ -307,7 +274,7 @@ mod tests {
         let reading = |raw, running_ns| Reading { raw, enabled_ns: 100, running_ns };
         let counts = Counts::from_readings(&[reading(10, 100), reading(20, 100), reading(30, 50), reading(40, 50)]).unwrap();
         assert_eq!((counts.user_instructions, counts.user_cycles), (10.0, 20.0));
-        assert_eq!((counts.kernel_instructions, counts.kernel_cycles, counts.running_share), (Some(60.0), Some(80.0), 0.5));
+        assert_eq!((counts.kernel_instructions, counts.kernel_cycles), (Some(60.0), Some(80.0)));
         assert_eq!(Counts::from_readings(&[reading(10, 100), reading(20, 100)]).unwrap().kernel_cycles, None);
         assert_eq!(Counts::from_readings(&[reading(10, 100), reading(0, 0)]), None);
     }

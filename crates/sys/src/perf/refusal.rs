@@ -1,6 +1,6 @@
 //! Why the kernel refused a counter, and what would allow it.
 
-use std::fmt;
+use std::io;
 
 use crate::procfs::Paths;
 use crate::procfs::process::Status;
@@ -37,7 +37,8 @@ impl Circumstances {
 }
 
 /// Why counters cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}: {remedy}")]
 pub struct Refusal {
     /// What stands in the way.
     pub reason: String,
@@ -48,6 +49,11 @@ pub struct Refusal {
 impl Refusal {
     fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { reason: reason.into(), remedy: remedy.into() }
+    }
+
+    /// Of what the kernel said to the calling process.
+    pub(super) fn of(error: &io::Error, wants_kernel: bool) -> Self {
+        Self::explain(error.raw_os_error().unwrap_or(0), wants_kernel, &Circumstances::read(&Paths::system()))
     }
 
     /// From the kernel's error number.
@@ -108,16 +114,8 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.reason, self.remedy)
-    }
-}
-
-impl std::error::Error for Refusal {}
-
 fn error_text(errno: i32) -> String {
-    std::io::Error::from_raw_os_error(errno).to_string()
+    io::Error::from_raw_os_error(errno).to_string()
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use std::io;
 
-use super::refusal::{Circumstances, Refusal};
+use super::refusal::Refusal;
 use super::stacks::CONTEXT_MARKS;
-use crate::procfs::Paths;
 use crate::trace::{
     ANY, Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, IOC_DISABLE, IOC_ENABLE, Ring,
     SAMPLE_CALLCHAIN, TYPE_SOFTWARE, Words, each_sample, ioctl, perf_event_open,
@@ -47,7 +46,6 @@ impl Sampler {
     pub fn of_this_thread(period_ns: u64) -> Result<Sampler, Refusal> {
         let attr = Attr {
             kind: TYPE_SOFTWARE,
-            size: size_of::<Attr>() as u32,
             config: CONFIG_CPU_CLOCK,
             sample_period: period_ns,
             sample_type: SAMPLE_IP | SAMPLE_CALLCHAIN,
@@ -55,8 +53,7 @@ impl Sampler {
             ..Attr::default()
         };
         let ring = perf_event_open(&attr, 0, ANY, ANY).and_then(|event| Ring::of_event(event, 0, RING_BYTES));
-        ring.map(|ring| Sampler { ring })
-            .map_err(|error| Refusal::explain(error.raw_os_error().unwrap_or(0), true, &Circumstances::read(&Paths::system())))
+        ring.map(|ring| Sampler { ring }).map_err(|error| Refusal::of(&error, true))
     }
 
     /// Starts sampling.

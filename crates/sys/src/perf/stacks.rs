@@ -121,7 +121,6 @@ impl StackSampler {
         };
         let attr = Attr {
             kind: TYPE_SOFTWARE,
-            size: size_of::<Attr>() as u32,
             config,
             sample_period: period,
             sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER,
