@@ -42,20 +42,6 @@ impl Symbols {
         let (_, start, length) = self.functions[after.checked_sub(1)?];
         self.text.get(start as usize..(start + length) as usize)
     }
-
-    /// Where functions begin, in order.
-    #[cfg(test)]
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> {
-        self.functions.iter().map(|f| f.0)
-    }
-
-    /// All names of the function that begins at an address.
-    #[cfg(test)]
-    pub(crate) fn all_at(&self, address: u64) -> impl Iterator<Item = &str> {
-        let from = self.functions.partition_point(|f| f.0 < address);
-        let here = self.functions[from..].iter().take_while(move |f| f.0 == address);
-        here.filter_map(|&(_, start, length)| self.text.get(start as usize..(start + length) as usize))
-    }
 }
 
 /// The names of the functions that these addresses lie in, those that the kernel tells: asked for one by one where a program may be loaded
@@ -101,9 +87,12 @@ mod tests {
     fn addresses_of_the_running_kernel_are_named_as_its_list_names_them() {
         assert!(names([]).is_empty());
         let symbols = Symbols::read().unwrap_or_default();
-        let Some(inside) = symbols.addresses().filter(|a| *a > 0).nth(100).map(|a| a + 1).filter(|_| !hidden()) else { return };
+        let Some(inside) = symbols.functions.iter().map(|f| f.0).filter(|a| *a > 0).nth(100).map(|a| a + 1).filter(|_| !hidden()) else {
+            return;
+        };
         let named = names([inside, 8]);
-        let known: Vec<&str> = symbols.all_at(inside - 1).collect();
+        let here = symbols.functions.iter().filter(|f| f.0 == inside - 1);
+        let known: Vec<&str> = here.map(|&(_, start, length)| &symbols.text[start as usize..(start + length) as usize]).collect();
         assert!(named.get(&inside).is_some_and(|n| known.contains(&n.as_str())), "{named:?} {known:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::btf::Btf;
-use super::code::{Code, Place};
+use super::code::{ADD, AND, Code, JUMP, JUMP_IF_EQUAL, JUMP_IF_NOT_EQUAL, JUMP_IF_NOT_EQUAL_32, LOAD16, LOAD64, Place};
 use super::{MAP_ARRAY, RAW_TRACEPOINT_OPEN, command, descriptor, load, look_up, map};
 
 const POINT: &str = "inet_sock_set_state";
@@ -84,7 +84,7 @@ impl Places {
         if ports.is_empty() || ports.len() > MOST_PORTS {
             return Err(format!("closed connections are counted at 1 to {MOST_PORTS} ports, and not at {}", ports.len()));
         }
-        let counts = map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], None).map_err(failed)?;
+        let counts = map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], 0, None).map_err(failed)?;
         let program = load(POINT, &program(self, ports, namespace, &counts).0, self.tracepoint)?;
         let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]).map(descriptor).map_err(failed)?;
         Ok(Closed { counts, _program: program, _link: link })
@@ -96,31 +96,32 @@ fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> 
     c.mov(6, 1);
     let mut to_end = Vec::new();
     c.argument(1, 2);
-    to_end.push(c.jump_unless(1, CLOSE));
+    to_end.push(c.jump(JUMP_IF_NOT_EQUAL, 1, CLOSE));
     to_end.push(read(&mut c, places.port, 2, PORT));
-    c.load16(1, 10, PORT);
-    let known: Vec<usize> = ports.iter().map(|&port| c.jump_if(1, port.to_be().into())).collect();
-    to_end.push(c.jump_always());
+    c.put(LOAD16, 1, 10, PORT, 0);
+    let known: Vec<usize> = ports.iter().map(|&port| c.jump(JUMP_IF_EQUAL, 1, port.to_be().into())).collect();
+    to_end.push(c.jump(JUMP, 0, 0));
     known.into_iter().for_each(|jump| c.land(jump));
     // By its address, not its type: to check a pointer's type, the kernel goes through all of its types, which takes milliseconds.
     to_end.push(read(&mut c, places.namespace[0], 8, NAMESPACE));
-    c.load(3, 10, NAMESPACE);
+    c.put(LOAD64, 3, 10, NAMESPACE, 0);
     to_end.push(read_at(&mut c, places.namespace[1], 4, NAMESPACE));
-    c.load(1, 10, NAMESPACE);
+    c.put(LOAD64, 1, 10, NAMESPACE, 0);
     // The lower halves are compared, of which all bits count.
-    to_end.push(c.jump_unless_32(1, namespace as i32));
+    to_end.push(c.jump(JUMP_IF_NOT_EQUAL_32, 1, namespace as i32));
     to_end.push(read(&mut c, places.received, 8, RECEIVED));
-    c.load(7, 10, RECEIVED);
-    to_end.push(c.jump_if(7, 0));
+    c.put(LOAD64, 7, 10, RECEIVED, 0);
+    to_end.push(c.jump(JUMP_IF_EQUAL, 7, 0));
     c.value(&places.flags);
-    c.and(1, OTHER_END_DONE);
-    let goes_on = c.jump_if(1, 0);
+    c.put(AND, 1, 0, 0, OTHER_END_DONE);
+    let goes_on = c.jump(JUMP_IF_EQUAL, 1, 0);
     c.add(7, -1);
     c.land(goes_on);
     c.map_value(1, counts);
-    c.add_to_memory(1, 0, 7);
+    // Each in one step.
+    c.put(ADD, 1, 7, 0, 0);
     c.set(2, 1);
-    c.add_to_memory(1, 8, 2);
+    c.put(ADD, 1, 2, 8, 0);
     to_end.into_iter().for_each(|jump| c.land(jump));
     c.end();
     c
@@ -139,7 +140,7 @@ fn read_at(c: &mut Code, at: i16, bytes: i32, to: i16) -> usize {
     c.set(2, bytes);
     c.add(3, at.into());
     c.call(READ_KERNEL);
-    c.jump_unless(0, 0)
+    c.jump(JUMP_IF_NOT_EQUAL, 0, 0)
 }
 
 #[cfg(test)]

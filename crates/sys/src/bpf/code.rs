@@ -12,23 +12,23 @@ const PID_TGID: i32 = 14;
 const RESERVE: i32 = 131;
 const SUBMIT: i32 = 132;
 const NO_WAKEUP: i32 = 1;
-/// Operations.
-const LOAD16: u8 = 0x69;
+/// Operations: of memory, of registers, and jumps.
+pub(super) const LOAD16: u8 = 0x69;
 const LOAD32: u8 = 0x61;
-const LOAD64: u8 = 0x79;
+pub(super) const LOAD64: u8 = 0x79;
 const STORE32: u8 = 0x63;
 const STORE64: u8 = 0x7b;
 const LOAD_CONSTANT: u8 = 0x18;
-const ADD: u8 = 0xdb;
+pub(super) const ADD: u8 = 0xdb;
 const MOV32: u8 = 0xbc;
 const OR: u8 = 0x47;
 const OR_REGISTER: u8 = 0x4f;
-const AND: u8 = 0x57;
+pub(super) const AND: u8 = 0x57;
 const SHIFT_LEFT: u8 = 0x67;
-const JUMP: u8 = 0x05;
-const JUMP_IF_EQUAL: u8 = 0x15;
-const JUMP_IF_NOT_EQUAL: u8 = 0x55;
-const JUMP_IF_NOT_EQUAL_32: u8 = 0x56;
+pub(super) const JUMP: u8 = 0x05;
+pub(super) const JUMP_IF_EQUAL: u8 = 0x15;
+pub(super) const JUMP_IF_NOT_EQUAL: u8 = 0x55;
+pub(super) const JUMP_IF_NOT_EQUAL_32: u8 = 0x56;
 /// Bytes of a record before its values: time, thread and process, kind (8 bits), whether in an interrupt (8), CPU (16), first value (32).
 pub const HEADER: usize = 24;
 
@@ -83,7 +83,8 @@ pub struct Recorded {
 pub struct Code(pub Vec<u64>);
 
 impl Code {
-    fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
+    /// One instruction.
+    pub(super) fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
         self.0.push(u64::from(op) | u64::from(src << 4 | dst) << 8 | u64::from(off as u16) << 16 | u64::from(imm as u32) << 32);
     }
 
@@ -110,12 +111,6 @@ impl Code {
         self.put(0x85, 0, 0, 0, helper);
     }
 
-    /// The address of a map.
-    fn map(&mut self, dst: u8, map: &OwnedFd) {
-        self.put(LOAD_CONSTANT, dst, 1, 0, map.as_raw_fd());
-        self.put(0, 0, 0, 0, 0);
-    }
-
     /// The address of the value in an array of one element (Linux 5.2).
     pub(super) fn map_value(&mut self, dst: u8, map: &OwnedFd) {
         self.put(LOAD_CONSTANT, dst, 2, 0, map.as_raw_fd());
@@ -124,54 +119,15 @@ impl Code {
 
     /// r0 becomes the address of a map's element, by the number that lies at r10 - 4.
     fn lookup(&mut self, map: &OwnedFd) {
-        self.map(1, map);
+        self.put(LOAD_CONSTANT, 1, 1, 0, map.as_raw_fd());
+        self.put(0, 0, 0, 0, 0);
         self.mov(2, 10);
         self.add(2, -4);
         self.call(LOOKUP);
     }
 
-    /// Adds a register to 64 bits in memory, in one step.
-    pub(super) fn add_to_memory(&mut self, at: u8, offset: i16, register: u8) {
-        self.put(ADD, at, register, offset, 0);
-    }
-
-    /// Keeps these bits of a register.
-    pub(super) fn and(&mut self, dst: u8, imm: i32) {
-        self.put(AND, dst, 0, 0, imm);
-    }
-
-    /// 64 bits of memory into a register.
-    pub(super) fn load(&mut self, dst: u8, at: u8, offset: i16) {
-        self.put(LOAD64, dst, at, offset, 0);
-    }
-
-    /// 16 bits of memory into a register.
-    pub(super) fn load16(&mut self, dst: u8, at: u8, offset: i16) {
-        self.put(LOAD16, dst, at, offset, 0);
-    }
-
-    /// Jumps if a register is this number. Jumps have a target when they [`Code::land`].
-    pub(super) fn jump_if(&mut self, register: u8, imm: i32) -> usize {
-        self.jump(JUMP_IF_EQUAL, register, imm)
-    }
-
-    /// Jumps if a register is not this number.
-    pub(super) fn jump_unless(&mut self, register: u8, imm: i32) -> usize {
-        self.jump(JUMP_IF_NOT_EQUAL, register, imm)
-    }
-
-    /// Jumps if the lower 32 bits of a register are not these.
-    pub(super) fn jump_unless_32(&mut self, register: u8, imm: i32) -> usize {
-        self.jump(JUMP_IF_NOT_EQUAL_32, register, imm)
-    }
-
-    /// Jumps.
-    pub(super) fn jump_always(&mut self) -> usize {
-        self.jump(JUMP, 0, 0)
-    }
-
-    /// A jump whose target is not known yet.
-    fn jump(&mut self, op: u8, register: u8, imm: i32) -> usize {
+    /// A jump, by what a register is compared with; its target is known when it [`Code::land`]s.
+    pub(super) fn jump(&mut self, op: u8, register: u8, imm: i32) -> usize {
         self.put(op, register, 0, 0, imm);
         self.0.len() - 1
     }
@@ -183,7 +139,7 @@ impl Code {
 
     /// A tracepoint's argument, which r6 has the address of, into a register.
     pub(super) fn argument(&mut self, dst: u8, number: i16) {
-        self.load(dst, 6, 8 * number);
+        self.put(LOAD64, dst, 6, 8 * number, 0);
     }
 
     /// A value into r1.

@@ -53,16 +53,16 @@ impl Programs {
     /// One sentence: what the kernel lacks, or did not allow.
     pub fn load(btf: &Btf, wanted: &[(&str, Recorded)], cpus: &[usize], bytes: usize) -> Result<Programs, String> {
         let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
-        let lost = map(MAP_ARRAY, [4, 8, 1], None).map_err(failed)?;
+        let lost = map(MAP_ARRAY, [4, 8, 1], 0, None).map_err(failed)?;
         let bytes = bytes.next_power_of_two().max(crate::system::page_bytes() as usize);
-        let rings = cpus.iter().map(|_| map(MAP_RINGBUF, [0, 0, bytes as u32], None)).collect::<io::Result<Vec<_>>>().map_err(failed)?;
+        let rings = cpus.iter().map(|_| map(MAP_RINGBUF, [0, 0, bytes as u32], 0, None)).collect::<io::Result<Vec<_>>>().map_err(failed)?;
         let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else { return Err("no CPU is online".into()) };
-        let array = map(MAP_ARRAY_OF_MAPS, [4, 4, last as u32 + 1], Some(first)).map_err(failed)?;
+        let array = map(MAP_ARRAY_OF_MAPS, [4, 4, last as u32 + 1], 0, Some(first)).map_err(failed)?;
         for (&cpu, ring) in cpus.iter().zip(&rings) {
             update(&array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
         }
-        let of_cpus = map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], None).map_err(failed)?;
-        let switch = map(MAP_ARRAY, [4, 4, 1], None).map_err(failed)?;
+        let of_cpus = map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], 0, None).map_err(failed)?;
+        let switch = map(MAP_ARRAY, [4, 4, 1], 0, None).map_err(failed)?;
         let shared = Shared { switch: &switch, rings: &array, lost: &lost, cpus: &of_cpus };
         let program = |(name, recorded): &(&str, Recorded)| {
             let target = btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
@@ -166,11 +166,7 @@ fn descriptor(rc: libc::c_long) -> OwnedFd {
 }
 
 /// A map with these sizes of key and value in bytes, and this many elements.
-fn map(kind: u32, sizes: [u32; 3], inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
-    map_with(kind, sizes, 0, inner)
-}
-
-fn map_with(kind: u32, [key, value, entries]: [u32; 3], flags: u32, inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+fn map(kind: u32, [key, value, entries]: [u32; 3], flags: u32, inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
     command(MAP_CREATE, &mut [pair(kind, key), pair(value, entries), pair(flags, inner)]).map(descriptor)
