@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::system::done;
+use crate::procfs::process::Stat;
+use crate::sample;
+use crate::system::{done, unless};
 
 /// Puts the child into a process group of its own and has the kernel kill it when the *thread* that starts it ends, however it ends.
 ///
@@ -118,8 +120,7 @@ fn parse_lock_limit(limits: &str) -> Option<u64> {
 
 /// The process group of a process.
 pub fn group_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(2)?.parse().ok()
+    stat(pid).map(|stat| stat.group)
 }
 
 /// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time round.
@@ -143,8 +144,7 @@ pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
 
 /// Whether a process has ended and only waits for its parent to notice.
 fn is_zombie(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+    stat(pid).is_some_and(|stat| stat.state == 'Z')
 }
 
 /// The random id of this boot.
@@ -154,13 +154,11 @@ pub fn boot_id() -> String {
 
 /// The start time of a process in clock ticks since boot, which with its id names it for good; `None` when there is no such process.
 pub fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    parse_start_time(&stat)
+    stat(pid).map(|stat| stat.started)
 }
 
-/// Field 22 of `/proc/PID/stat`. The name in parentheses may itself hold spaces and parentheses.
-pub fn parse_start_time(stat: &str) -> Option<u64> {
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+fn stat(pid: i32) -> Option<Stat> {
+    sample::stat(Path::new(&format!("/proc/{pid}")))
 }
 
 /// Sends a signal to a whole process group. A group that is gone is no error.
@@ -170,11 +168,7 @@ pub fn signal_group(pgid: i32, signal: i32) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a process group of ours"));
     }
     // SAFETY: killpg takes plain numbers.
-    unless_gone(unsafe { libc::killpg(pgid, signal) })
-}
-
-fn unless_gone(sent: libc::c_int) -> io::Result<()> {
-    done(sent).map(drop).or_else(|e| if e.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(e) })
+    unless(done(unsafe { libc::killpg(pgid, signal) }).map(drop), &[libc::ESRCH])
 }
 
 /// What has become of a child that still is to be waited for.
@@ -209,7 +203,7 @@ pub fn signal(pid: i32, signal: i32) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a process of ours"));
     }
     // SAFETY: kill takes plain numbers.
-    unless_gone(unsafe { libc::kill(pid, signal) })
+    unless(done(unsafe { libc::kill(pid, signal) }).map(drop), &[libc::ESRCH])
 }
 
 /// Waits for a child until a deadline; `None` when it still runs then.
@@ -317,9 +311,10 @@ mod tests {
     #[test]
     fn a_start_time_is_found_behind_any_name() {
         let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 18446744073709551615";
-        assert_eq!(parse_start_time(stat), Some(98765));
-        assert_eq!(parse_start_time("42 (a"), None);
-        assert_eq!(parse_start_time(""), None);
+        let started = |text| Stat::parse(text).map(|stat| stat.started);
+        assert_eq!(started(stat), Some(98765));
+        assert_eq!(started("42 (a"), None);
+        assert_eq!(started(""), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::autogroup::Autogroup;
 use crate::cgroup::write_setting;
 use crate::owned::{self, Dir, Identity, Removal, Trust};
+use crate::system::unless;
 use crate::{child, loopdev, swap, threads, zram};
 
 pub use crate::child::boot_id;
@@ -228,15 +229,13 @@ impl Undo {
             Undo::LoopDetach { device, backing, remove } => {
                 loopdev::detach(device, backing, *remove).map_err(|e| format!("cannot free {}: {e}", device.display()))
             }
-            Undo::Unthrottle { file, device } => match fs::write(file, format!("{device} 0")) {
-                Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(()),
-                other => gone(other).map_err(|e| format!("cannot take the limit on {device} away in {}: {e}", file.display())),
-            },
+            Undo::Unthrottle { file, device } => unless(fs::write(file, format!("{device} 0")), &[libc::ENODEV, libc::ENOENT])
+                .map_err(|e| format!("cannot take the limit on {device} away in {}: {e}", file.display())),
             Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
                 .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
             Undo::Unmount { path } => unmount(areas, path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
             Undo::GroupSetting { file, content } => {
-                gone(write_setting(file, content)).map_err(|e| format!("cannot restore {}: {e}", file.display()))
+                unless(write_setting(file, content), &[libc::ENOENT]).map_err(|e| format!("cannot restore {}: {e}", file.display()))
             }
             Undo::Threads { before } => before.restore().map_err(|e| format!("cannot give threads back what they had: {e}")),
             Undo::Autogroup { before } => before.restore().map_err(|e| format!("cannot give a session back its nice value: {e}")),
@@ -311,7 +310,7 @@ fn remove_within(areas: &Areas, path: &Path) -> io::Result<()> {
         }
         _ => area.remove(name, None),
     };
-    gone(removed.map(drop))
+    unless(removed.map(drop), &[libc::ENOENT])
 }
 
 fn unmount(areas: &Areas, path: &Path) -> io::Result<()> {
@@ -344,14 +343,6 @@ fn parse_postmaster_note(text: &str) -> Option<(i32, i32)> {
     let mut numbers = text.lines().nth(6)?.split_ascii_whitespace();
     let key: u32 = numbers.next()?.parse().ok()?;
     Some((key as i32, numbers.next()?.parse().ok()?))
-}
-
-/// What is gone already needs no undoing.
-fn gone(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 #[cfg(test)]

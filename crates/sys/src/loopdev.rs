@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::system::done;
+use crate::system::{done, unless};
 
 pub use attach::{Attached, attach};
 
@@ -46,17 +46,11 @@ pub fn detach(device: &Path, backing: &Path, remove: bool) -> io::Result<()> {
     if backing_of(number).is_some_and(|held| held == backing) {
         let file = File::open(device)?;
         // SAFETY: the descriptor is open.
-        match done(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) }) {
-            Err(e) if e.raw_os_error() != Some(libc::ENXIO) => return Err(e),
-            _ => {}
-        }
+        unless(done(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) }), &[libc::ENXIO])?;
     }
     if remove && numbers().contains(&number) && backing_of(number).is_none() {
         // Somebody may just have opened it, and then it is theirs.
-        match control(LOOP_CTL_REMOVE, number) {
-            Err(e) if !matches!(e.raw_os_error(), Some(libc::EBUSY | libc::ENODEV)) => return Err(e),
-            _ => {}
-        }
+        unless(control(LOOP_CTL_REMOVE, number), &[libc::EBUSY, libc::ENODEV])?;
     }
     Ok(())
 }

@@ -3,32 +3,30 @@
 use std::io;
 use std::mem;
 
+use crate::system::{done, unless};
+
 /// Removes a segment if it still has this key and this user made it: a number alone may have become a stranger's. A segment that is gone
 /// is no error.
 ///
 /// Processes that are attached keep it until they detach.
 pub fn remove_segment(key: i32, id: i32, user: u32) -> io::Result<()> {
     // SAFETY: shmid_ds is plain numbers, for which zero is valid, and the kernel writes at most its size.
-    let (found, segment) = unsafe {
+    let (rc, segment) = unsafe {
         let mut segment: libc::shmid_ds = mem::zeroed();
-        (libc::shmctl(id, libc::IPC_STAT, &mut segment) == 0, segment)
+        (libc::shmctl(id, libc::IPC_STAT, &mut segment), segment)
     };
-    if !found {
-        return gone(io::Error::last_os_error());
+    if rc < 0 {
+        return unless(done(rc).map(drop), GONE);
     }
     if segment.shm_perm.__key != key || segment.shm_perm.cuid != user {
         return Ok(());
     }
     // SAFETY: IPC_RMID takes no buffer.
-    if unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) } == 0 { Ok(()) } else { gone(io::Error::last_os_error()) }
+    unless(done(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) }).map(drop), GONE)
 }
 
-fn gone(error: io::Error) -> io::Result<()> {
-    match error.raw_os_error() {
-        Some(libc::EINVAL | libc::EIDRM) => Ok(()),
-        _ => Err(error),
-    }
-}
+/// What the kernel says of a segment that is not there.
+const GONE: &[i32] = &[libc::EINVAL, libc::EIDRM];
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::procfs::parse_list;
+use crate::system::unless;
 use crate::{affinity, child, sample};
 
 /// Threads that are changed at most: what a journal has room for.
@@ -77,7 +78,7 @@ impl Before {
     /// # Errors
     /// The first that the kernel did not allow.
     pub fn change(&self) -> io::Result<()> {
-        self.was.iter().filter(|w| w.lives()).try_for_each(|w| ended_is_well(set(w.tid, &self.to)))
+        self.was.iter().filter(|w| w.lives()).try_for_each(|w| set(w.tid, &self.to))
     }
 
     /// Gives back what they had, to those as well that inherited the change and have not changed it themselves.
@@ -90,10 +91,10 @@ impl Before {
         }
         let mut result = Ok(());
         for w in self.was.iter().filter(|w| w.lives()) {
-            result = result.and(ended_is_well(set(w.tid, &w.had)));
+            result = result.and(set(w.tid, &w.had));
         }
         for (tid, had) in self.heirs() {
-            result = result.and(ended_is_well(set(tid, &had)));
+            result = result.and(set(tid, &had));
         }
         result
     }
@@ -156,23 +157,17 @@ fn was(pid: i32, tid: i32, like: &To) -> Option<Was> {
     Some(Was { pid, tid, started: stat.started, had })
 }
 
+/// A thread that has ended meanwhile needs nothing.
 fn set(tid: i32, to: &To) -> io::Result<()> {
-    match to {
+    let result = match to {
         To::Nice(n) => {
             let pid = rustix::process::Pid::from_raw(tid).ok_or(io::ErrorKind::InvalidInput)?;
             // On Linux the nice value is a thread's own, and the number may be any thread's.
-            Ok(rustix::process::setpriority_process(Some(pid), *n)?)
+            rustix::process::setpriority_process(Some(pid), *n).map_err(io::Error::from)
         }
         To::Cpus(cpus) => affinity::pin_task(tid, cpus),
-    }
-}
-
-/// A thread that has ended meanwhile needs nothing.
-fn ended_is_well(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        other => other,
-    }
+    };
+    unless(result, &[libc::ESRCH])
 }
 
 fn parents() -> BTreeMap<i32, i32> {

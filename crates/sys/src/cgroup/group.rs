@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::read::{Hierarchy, throttling};
 use super::{Controller, Hierarchies, Throttling, Version, shares_of_weight};
 use crate::procfs::Paths;
+use crate::system::unless;
 
 /// The kernel's usual quota period.
 const PERIOD_US: f64 = 100_000.0;
@@ -137,16 +138,10 @@ impl Group {
         // From here on there may be something to remove.
         self.made = true;
         for place in &self.places {
-            if let (Some(parent), false) = (place.directory.parent(), place.enabled.is_empty()) {
-                let list: Vec<String> = place.enabled.iter().map(|name| format!("+{name}")).collect();
-                write(&self.paths, &parent.join("cgroup.subtree_control"), &list.join(" "))?;
-            }
+            switch(&self.paths, place, '+')?;
             let path = self.paths.path(&place.directory);
-            match fs::create_dir(&path) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(CgroupError::Io { what: "create the control group".into(), path, source: error });
-                }
-                _ => {}
+            if let Err(source) = unless(fs::create_dir(&path), &[libc::EEXIST]) {
+                return Err(CgroupError::Io { what: "create the control group".into(), path, source });
             }
             self.inherit_cpuset(place)?;
         }
@@ -289,8 +284,7 @@ fn place(paths: &Paths, hierarchy: &Hierarchy, name: &str, controllers: Vec<Cont
     if hierarchy.version == Version::V1 {
         return Ok(Place { directory: home.join(name), home, enabled: Vec::new(), version, controllers });
     }
-    let names = controllers.iter().filter(|c| **c != Controller::Freezer).map(|c| c.name(Version::V2));
-    let names: Vec<&str> = names.collect();
+    let names: Vec<&str> = controllers.iter().filter(|c| **c != Controller::Freezer).map(|c| c.name(Version::V2)).collect();
     for parent in hierarchy.ancestry() {
         let has = |file: &str| {
             let list = paths.read(parent.join(file)).unwrap_or_default();
@@ -326,11 +320,14 @@ fn remove_place(paths: &Paths, place: &Place) -> Result<(), CgroupError> {
             Err(error) => return Err(CgroupError::Io { what: "remove the control group".into(), path, source: error }),
         }
     }
-    if let (Some(parent), false) = (place.directory.parent(), place.enabled.is_empty()) {
-        let list: Vec<String> = place.enabled.iter().map(|name| format!("-{name}")).collect();
-        write(paths, &parent.join("cgroup.subtree_control"), &list.join(" "))?;
-    }
-    Ok(())
+    switch(paths, place, '-')
+}
+
+/// Switches the place's controllers on (`+`) or off (`-`) in its parent.
+fn switch(paths: &Paths, place: &Place, sign: char) -> Result<(), CgroupError> {
+    let (Some(parent), false) = (place.directory.parent(), place.enabled.is_empty()) else { return Ok(()) };
+    let list: Vec<String> = place.enabled.iter().map(|name| format!("{sign}{name}")).collect();
+    write(paths, &parent.join("cgroup.subtree_control"), &list.join(" "))
 }
 
 fn pids_in(directory: &Path) -> Vec<u32> {

@@ -11,25 +11,22 @@ pub mod usage;
 
 pub use group::{CgroupError, Group, Place, Throttle, remove_directory};
 pub use read::{Hierarchies, Limits, Throttling, Throttlings};
-pub(crate) use setting::is_setting;
 pub use setting::{Setting, Weights, write_setting};
+pub(crate) use setting::{is_of_groups, is_setting};
 
 /// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// One tree per controller.
-    V1,
+    V1 = 1,
     /// One tree for all.
-    V2,
+    V2 = 2,
 }
 
 impl Version {
     /// `1` or `2`.
     pub fn number(self) -> u32 {
-        match self {
-            Self::V1 => 1,
-            Self::V2 => 2,
-        }
+        self as u32
     }
 }
 

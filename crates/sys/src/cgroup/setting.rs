@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fstatfs, open};
+use rustix::fs::{Mode, OFlags, StatFs, fstatfs, open};
 
 use super::read::Hierarchy;
 use super::{Controller, Hierarchies, Version};
@@ -108,22 +108,26 @@ fn setting(file: PathBuf, group: &Path, was: String, to: String) -> Setting {
 /// The kernel's; `PermissionDenied` where it is no control file.
 pub fn write_setting(file: &Path, value: &str) -> io::Result<()> {
     let fd = open(file, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
-    // The type's width and sign differ between architectures.
-    #[allow(clippy::unnecessary_cast)]
-    let kind = fstatfs(fd.as_fd())?.f_type as u64;
-    if !matches!(kind, CGROUP | CGROUP2) {
+    if !is_of_groups(&fstatfs(fd.as_fd())?) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no file of a control group"));
     }
     File::from(fd).write_all(value.as_bytes())
+}
+
+/// Whether a file system is one of control groups.
+pub(crate) fn is_of_groups(found: &StatFs) -> bool {
+    // The type's width and sign differ between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    let kind = found.f_type as u64;
+    matches!(kind, CGROUP | CGROUP2)
 }
 
 /// Whether a journal may say that a file of a group held this.
 pub(crate) fn is_setting(file: &str, content: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
     match file {
-        "cpu.cfs_quota_us" => number(content),
         "cpu.max" => content.split_once(' ').is_some_and(|(quota, period)| number(quota) && number(period)),
-        "cpu.shares" | "cpu.weight" => number(content),
+        "cpu.cfs_quota_us" | "cpu.shares" | "cpu.weight" => number(content),
         "cpuset.cpus" => content.len() <= 4096 && parse_list(content).is_some(),
         "freezer.state" => content == "THAWED",
         "cgroup.freeze" => content == "0",

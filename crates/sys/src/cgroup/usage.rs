@@ -58,28 +58,19 @@ fn hierarchy(root: PathBuf, found: &mut BTreeMap<String, Usage>) {
     for (path, usage) in &whole {
         if let Some((parent, _)) = path.rsplit_once('/') {
             let sum = below.entry(parent.to_owned()).or_default();
-            *sum = combined(*sum, *usage, |a, b| a + b);
+            *sum = combined(*sum, *usage, |a, b| a.zip(b).map(|(a, b)| a + b).or(a).or(b));
         }
     }
     for (path, usage) in whole {
         let of_children = below.get(&path).copied().unwrap_or_default();
-        let minus = |all: Option<f64>, part: Option<f64>| all.map(|all| (all - part.unwrap_or(0.0)).max(0.0));
-        let own = Usage {
-            cpu_s: minus(usage.cpu_s, of_children.cpu_s),
-            disk_bytes: minus(usage.disk_bytes, of_children.disk_bytes),
-            memory_bytes: minus(usage.memory_bytes, of_children.memory_bytes),
-        };
+        let own = combined(usage, of_children, |all, part| all.map(|all| (all - part.unwrap_or(0.0)).max(0.0)));
         let known = found.entry(if path.is_empty() { "/".to_owned() } else { path }).or_default();
-        *known = combined(*known, own, |_, new| new);
+        *known = combined(*known, own, |old, new| new.or(old));
     }
 }
 
-/// Two usages field by field: where both know it, what `both` makes of them.
-fn combined(a: Usage, b: Usage, both: fn(f64, f64) -> f64) -> Usage {
-    let field = |a: Option<f64>, b: Option<f64>| match (a, b) {
-        (Some(a), Some(b)) => Some(both(a, b)),
-        (a, b) => a.or(b),
-    };
+/// Two usages field by field.
+fn combined(a: Usage, b: Usage, field: fn(Option<f64>, Option<f64>) -> Option<f64>) -> Usage {
     Usage {
         cpu_s: field(a.cpu_s, b.cpu_s),
         disk_bytes: field(a.disk_bytes, b.disk_bytes),

@@ -57,11 +57,7 @@ pub type Entries = BTreeMap<u64, Entry>;
 
 /// The directories that the entries say are ours.
 pub fn areas(entries: &Entries) -> Areas {
-    let area = |entry: &Entry| match &entry.undo {
-        Undo::RemoveDirectory { path } => Some(Area { path: path.clone(), made: entry.made }),
-        _ => None,
-    };
-    Areas(entries.values().filter_map(area).collect())
+    Areas(entries.values().filter_map(own_area).collect())
 }
 
 /// The numbers of the entries in the order in which they are undone: what ends processes, then the newest first.
@@ -87,7 +83,7 @@ pub fn parse(text: &str) -> Result<Entries, String> {
                 _ => return Err(wrong("it speaks of a directory that is not in it")),
             },
             Line::Entry { n, entry } => {
-                permit::check(&entry.undo, &Areas(areas(&entries).0.into_iter().chain(own_area(&entry)).collect())).map_err(wrong)?;
+                check(&entry, &entries).map_err(wrong)?;
                 if entries.insert(n, entry).is_some() {
                     return Err(wrong("its number is taken"));
                 }
@@ -97,7 +93,11 @@ pub fn parse(text: &str) -> Result<Entries, String> {
     Ok(entries)
 }
 
-/// A directory that is about to be made is in itself.
+/// Refuses an entry that may not come after these. A directory that is about to be made is in itself.
+fn check(entry: &Entry, before: &Entries) -> Result<(), &'static str> {
+    permit::check(&entry.undo, &Areas(before.values().chain([entry]).filter_map(own_area).collect()))
+}
+
 fn own_area(entry: &Entry) -> Option<Area> {
     match &entry.undo {
         Undo::RemoveDirectory { path } => Some(Area { path: path.clone(), made: entry.made }),
@@ -144,9 +144,7 @@ impl Log {
     /// The kernel's; `InvalidInput` for an entry that [`parse`] would refuse, `FileTooLarge` when there is too much to be undone.
     pub fn record(&mut self, dir: &Dir, undo: Undo) -> io::Result<u64> {
         let entry = Entry { undo, made: None };
-        let known = Areas(areas(&self.entries).0.into_iter().chain(own_area(&entry)).collect());
-        permit::check(&entry.undo, &known)
-            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, format!("{why}: {:?}", entry.undo)))?;
+        check(&entry, &self.entries).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, format!("{why}: {:?}", entry.undo)))?;
         if self.bytes > self.began + GROWN {
             self.write_anew(dir)?;
         }

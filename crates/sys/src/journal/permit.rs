@@ -9,16 +9,13 @@ use std::path::{Component, Path};
 use rustix::fs::statfs;
 
 use super::{Areas, Undo};
-use crate::cgroup::{Place, is_setting};
+use crate::cgroup::{Place, is_of_groups, is_setting};
 use crate::owned::is_random_name;
 
 /// The switches that a lab turns, and turns back.
 const SWITCHES: [&str; 2] = ["/sys/kernel/mm/transparent_hugepage/enabled", "/sys/module/zswap/parameters/enabled"];
 /// What the names of our control groups begin with.
 const GROUPS: &str = "fingerpost-";
-/// linux/magic.h
-const CGROUP: u64 = 0x0027_e0eb;
-const CGROUP2: u64 = 0x6367_7270;
 const CONTROLLERS: [&str; 6] = ["cpu", "cpuset", "io", "memory", "pids", "hugetlb"];
 /// Processes that are stopped together at most.
 const MOST: usize = 1000;
@@ -94,12 +91,7 @@ fn is_limit_file(file: &Path) -> bool {
 
 /// Whether a directory is of the file system of control groups. One that has gone needs no undoing, and harms nobody.
 fn in_groups(directory: &Path) -> bool {
-    // The type's width and sign differ between architectures.
-    #[allow(clippy::unnecessary_cast)]
-    match statfs(directory) {
-        Ok(found) => matches!(found.f_type as u64, CGROUP | CGROUP2),
-        Err(e) => e == rustix::io::Errno::NOENT,
-    }
+    statfs(directory).map_or_else(|e| e == rustix::io::Errno::NOENT, |found| is_of_groups(&found))
 }
 
 fn is_numbered(path: &Path, prefix: &str) -> bool {
