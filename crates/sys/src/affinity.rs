@@ -27,15 +27,7 @@ pub fn allowed_cpus_of(tid: i32) -> io::Result<Vec<usize>> {
 
 /// Confines the calling thread, and what it creates from now on, to these CPUs.
 pub fn pin(cpus: &[usize]) -> io::Result<()> {
-    // SAFETY: as above; CPU_SET writes one bit, and the filter keeps the index within the set.
-    let rc = unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
-            libc::CPU_SET(cpu, &mut set);
-        }
-        libc::sched_setaffinity(0, mem::size_of::<libc::cpu_set_t>(), &set)
-    };
-    done(rc).map(drop)
+    confine(0, &set_of(cpus))
 }
 
 /// Confines another thread, by its id, to these CPUs.
@@ -44,13 +36,21 @@ pub fn pin_task(tid: i32, cpus: &[usize]) -> io::Result<()> {
     if tid <= 1 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a thread of ours"));
     }
-    // SAFETY: as above, for a thread that the kernel checks we may change.
-    let rc = unsafe {
+    confine(tid, &set_of(cpus))
+}
+
+/// These CPUs as the kernel takes them.
+pub(crate) fn set_of(cpus: &[usize]) -> libc::cpu_set_t {
+    // SAFETY: as above; CPU_SET writes one bit, and the filter keeps the index within the set.
+    unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
-        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
-            libc::CPU_SET(cpu, &mut set);
-        }
-        libc::sched_setaffinity(tid, mem::size_of::<libc::cpu_set_t>(), &set)
-    };
-    done(rc).map(drop)
+        cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize).for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
+        set
+    }
+}
+
+/// Confines a thread to a set of CPUs. It may be called between fork and exec.
+pub(crate) fn confine(tid: i32, set: &libc::cpu_set_t) -> io::Result<()> {
+    // SAFETY: the set is as long as we say, and the kernel checks that we may change the thread.
+    done(unsafe { libc::sched_setaffinity(tid, mem::size_of::<libc::cpu_set_t>(), set) }).map(drop)
 }

@@ -74,6 +74,15 @@ fn each_message(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<bo
     Ok(false)
 }
 
+/// An attribute with its header, filled up to four bytes.
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
 /// Walks the attributes behind a message's head.
 pub(crate) fn each_attribute(mut bytes: &[u8], take: &mut impl FnMut(u16, &[u8])) {
     while let (Some(length), Some(kind)) = (u16_at(bytes, 0), u16_at(bytes, 2)) {

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute};
+use crate::netlink::{Netlink, REQUEST_DUMP, attribute, each_attribute};
 use crate::system::{done, made};
 
 /// The attribute that names a queueing discipline (`TCA_KIND` of linux/rtnetlink.h).
@@ -136,15 +136,6 @@ fn token_bucket(rate: u32) -> Vec<u8> {
     options.extend(0u32.to_ne_bytes());
     let inner = [attribute(PARAMETERS, &options), attribute(BURST, &BURST_BYTES.to_ne_bytes())].concat();
     [attribute(KIND, b"tbf\0"), attribute(OPTIONS, &inner)].concat()
-}
-
-/// An attribute with its header, filled up to four bytes.
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(value);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
 }
 
 fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {

@@ -108,11 +108,7 @@ impl SockDiag {
         request.resize(OLD_STATES, 0);
         request.extend(states.to_ne_bytes());
         request.extend([0; 4]);
-        self.0.ask(TCPDIAG_GETSOCK, REQUEST_DUMP, &request, &mut |body| {
-            if let Some(socket) = parse_tcp(body) {
-                take(socket);
-            }
-        })
+        self.0.ask(TCPDIAG_GETSOCK, REQUEST_DUMP, &request, &mut |body| _ = parse_tcp(body).map(&mut take))
     }
 
     /// Connected and listening Unix sockets.
@@ -122,11 +118,7 @@ impl SockDiag {
         request.extend(0u32.to_ne_bytes());
         request.extend(UNIX_SHOW.to_ne_bytes());
         request.resize(24, 0);
-        self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| {
-            if let Some(socket) = parse_unix(body) {
-                take(socket);
-            }
-        })
+        self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| _ = parse_unix(body).map(&mut take))
     }
 }
 

@@ -79,10 +79,7 @@ pub fn format(path: &Path, bytes: u64, uuid: [u8; 16]) -> io::Result<()> {
 pub fn uuid_of(path: &Path) -> Option<[u8; 16]> {
     let mut block = vec![0; page_bytes() as usize];
     File::open(path).ok()?.read_exact_at(&mut block, 0).ok()?;
-    if !block.ends_with(MAGIC) {
-        return None;
-    }
-    block[UUID..UUID + 16].try_into().ok()
+    block.ends_with(MAGIC).then(|| block[UUID..UUID + 16].try_into().ok())?
 }
 
 /// Makes a file of so many bytes without holes, readable by its owner alone: what an area on a file system needs.

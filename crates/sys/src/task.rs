@@ -5,6 +5,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use crate::affinity;
 use crate::system::done;
 
 /// Has the command do without transparent huge pages, whatever the system's setting. Needs no privilege.
@@ -60,17 +61,9 @@ const BPF_RET: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// Has the command run on these CPUs only.
 pub fn on_cpus<'a>(command: &'a mut Command, cpus: &[usize]) -> &'a mut Command {
-    let cpus = cpus.to_vec();
+    let set = affinity::set_of(cpus);
     // SAFETY: the closure runs between fork and exec and calls only sched_setaffinity, on a set of its own.
-    unsafe {
-        command.pre_exec(move || {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            for &cpu in &cpus {
-                libc::CPU_SET(cpu, &mut set);
-            }
-            done(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)).map(drop)
-        })
-    }
+    unsafe { command.pre_exec(move || affinity::confine(0, &set)) }
 }
 
 /// Has the command run with this nice value, 0 to 19. Raising it needs no privilege.

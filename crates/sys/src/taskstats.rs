@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::netlink::{Netlink, REQUEST, each_attribute, u16_at, u64_at};
+use crate::netlink::{Netlink, REQUEST, attribute, each_attribute, u16_at, u64_at};
 use crate::procfs::Paths;
 
 /// The family that answers for names of families.
@@ -19,26 +19,20 @@ const ATTRIBUTE_TGID: u16 = 2;
 const TYPE_STATS: u16 = 3;
 const TYPE_AGGREGATE_TGID: u16 = 5;
 
-/// What delayed a process, and where `struct taskstats` has the nanoseconds, from which version on: a version only ever adds at the end.
-struct Field {
-    name: &'static str,
-    since: u16,
-    at: usize,
-}
-
-const FIELDS: [Field; 6] = [
+/// What delayed a process, from which version on `struct taskstats` has the nanoseconds, and where: a version only ever adds at the end.
+const FIELDS: [(&str, u16, usize); 6] = [
     // Block devices, but for swap.
-    Field { name: "block_io", since: 1, at: 40 },
+    ("block_io", 1, 40),
     // Pages that come back from swap.
-    Field { name: "swap_in", since: 1, at: 56 },
+    ("swap_in", 1, 56),
     // Memory that has to be freed first (direct reclaim).
-    Field { name: "reclaim", since: 7, at: 320 },
+    ("reclaim", 7, 320),
     // Pages that were evicted a moment ago.
-    Field { name: "thrashing", since: 9, at: 336 },
+    ("thrashing", 9, 336),
     // Pages that are moved to make a large one.
-    Field { name: "compaction", since: 11, at: 360 },
+    ("compaction", 11, 360),
     // Pages that are copied since they were shared until written.
-    Field { name: "copy_on_write", since: 13, at: 408 },
+    ("copy_on_write", 13, 408),
 ];
 
 /// Seconds by what they were waited for, summed over the threads of a process since each began.
@@ -49,7 +43,7 @@ impl Delays {
     /// What came to be since an earlier reading, by name; never negative.
     pub fn since(&self, earlier: &Delays) -> impl Iterator<Item = (&'static str, f64)> {
         let seconds = std::array::from_fn::<_, { FIELDS.len() }, _>(|i| (self.0[i] - earlier.0[i]).max(0.0));
-        FIELDS.iter().zip(seconds).map(|(field, seconds)| (field.name, seconds))
+        FIELDS.iter().zip(seconds).map(|((name, ..), seconds)| (*name, seconds))
     }
 }
 
@@ -99,20 +93,15 @@ impl Taskstats {
 }
 
 /// A generic netlink request with one attribute.
-fn question(command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
-    let mut body = vec![command, 1, 0, 0];
-    body.extend((4 + value.len() as u16).to_ne_bytes());
-    body.extend(attribute.to_ne_bytes());
-    body.extend(value);
-    body.resize(body.len().next_multiple_of(4), 0);
-    body
+fn question(command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
+    [vec![command, 1, 0, 0], attribute(kind, value)].concat()
 }
 
 /// `struct taskstats`, of whatever version.
 fn parse(data: &[u8]) -> Option<Delays> {
     let version = u16_at(data, 0)?;
-    let ns = |f: &Field| if version >= f.since { u64_at(data, f.at).unwrap_or(0) } else { 0 };
-    Some(Delays(FIELDS.each_ref().map(|f| ns(f) as f64 * 1e-9)))
+    let ns = |since, at| if version >= since { u64_at(data, at).unwrap_or(0) } else { 0 };
+    Some(Delays(FIELDS.map(|(_, since, at)| ns(since, at) as f64 * 1e-9)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The kernel's tracepoints by name: their ids and where their fields lie, read from tracefs.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,18 +39,10 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
         if let Some(id) = line.strip_prefix("ID:") {
             tracepoint.id = id.trim().parse().ok()?;
         } else if let Some(rest) = line.strip_prefix("field:") {
-            let mut name = "";
-            let (mut offset, mut size) = (None, None);
-            for (i, part) in rest.split(';').map(str::trim).enumerate() {
-                if i == 0 {
-                    name = part.rsplit(' ').next().unwrap_or(part).trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
-                } else if let Some(n) = part.strip_prefix("offset:") {
-                    offset = n.parse().ok();
-                } else if let Some(n) = part.strip_prefix("size:") {
-                    size = n.parse().ok();
-                }
-            }
-            tracepoint.fields.insert(name.to_owned(), (offset?, size?));
+            let mut parts = rest.split(';').map(str::trim);
+            let name = parts.next()?.rsplit(' ').next()?.trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
+            let number = |key: &str| parts.clone().find_map(|part| part.strip_prefix(key))?.parse().ok();
+            tracepoint.fields.insert(name.to_owned(), (number("offset:")?, number("size:")?));
         }
     }
     (tracepoint.id != 0).then_some(tracepoint)
@@ -134,21 +125,18 @@ fn costs(event: &str) -> bool {
 fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
     let read = |name: &&str| {
         let path: PathBuf = mount.join("events").join(name).join("format");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(format!("cannot read {}: {e}", path.display())),
-        };
-        parse_format(&text).map(Some).ok_or_else(|| format!("{} is not the description of a tracepoint", path.display()))
+        match fs::read_to_string(&path) {
+            Ok(text) => parse_format(&text).map(Some).ok_or_else(|| format!("{} is not the description of a tracepoint", path.display())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(format!("cannot read {}: {e}", path.display())),
+        }
     };
     names.iter().map(read).collect()
 }
 
 /// Leaves the mount namespace of the process for one of the calling thread's own and mounts tracefs there.
 fn mount_privately() -> io::Result<()> {
-    let root = CString::new("/").unwrap_or_default();
-    let none = CString::new("tracefs").unwrap_or_default();
-    let at = CString::new(MOUNTS[0]).unwrap_or_default();
+    let (root, none, at) = (c"/", c"tracefs", c"/sys/kernel/tracing");
     // SAFETY: unshare takes plain flags; the pointers given to mount are null or to strings that end in NUL and outlive the calls.
     unsafe {
         done(libc::unshare(libc::CLONE_NEWNS))?;

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io;
 
 use io_uring::types::{DestinationSlot, Fixed};
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, opcode, squeue, types};
 
 /// A ring that reads one file at a time.
 pub struct FileReader {
@@ -51,19 +51,15 @@ impl FileReader {
             }
             for done in self.ring.completion() {
                 seen += 1;
-                note(&done, &mut opened, &mut read);
+                match done.user_data() {
+                    OPEN => opened = done.result().min(0),
+                    READ => read = done.result(),
+                    _ => {}
+                }
             }
         }
         result(opened)?;
         result(read)
-    }
-}
-
-fn note(done: &cqueue::Entry, opened: &mut i32, read: &mut i32) {
-    match done.user_data() {
-        OPEN => *opened = done.result().min(0),
-        READ => *read = done.result(),
-        _ => {}
     }
 }
 
