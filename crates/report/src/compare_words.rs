@@ -1,18 +1,18 @@
 //! The words that the formats of a comparison share.
 
-use fingerpost_compare::comparison::{Comparison, Curve, NotCompared, Row, Waterfall};
+use fingerpost_compare::comparison::{Comparison, Curve, NotCompared, Row, Waterfall, WaterfallStep};
 use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
 use fingerpost_diagnose::wording::{overlapping, unexplained};
 use fingerpost_record::params::named;
-use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
 
 use crate::groups;
 use crate::style::Tone;
-use crate::words::time;
+pub(crate) use crate::words::clean as text;
+use crate::words::{short, time};
 
 /// What a section of [`changed_parts`] is called.
 pub(crate) const CHANGED_PARTS: &str = "What changed most in a request of the service";
@@ -105,14 +105,9 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
         let rows = format!("{} rows of {} are {}: {} ({})", p.rows, p.of, p.verdict, number(p.ratio.value), interval(&p.ratio));
         ("Together".to_owned(), text(&rows), false)
     }));
-    lines.push(("Threshold".into(), format!("{} %", significant_short(c.threshold * 100.0)), false));
+    lines.push(("Threshold".into(), format!("{} %", short(c.threshold * 100.0)), false));
     lines.extend(doubts);
     lines
-}
-
-fn significant_short(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// That the shares of the causes are not to be added up, where that is so.
@@ -122,10 +117,14 @@ pub(crate) fn overlap(c: &Comparison) -> Option<String> {
 
 /// The causes as label and sentences, most first; the cleared last; then what is unexplained.
 pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
-    let label = |f: &Finding| match f.status {
-        Status::Guilty => format!("{}, {} ({})", words(f), share(f), place(f)),
-        Status::Suspected => format!("{}, suspected, {} ({})", words(f), share(f), place(f)),
-        Status::Cleared | Status::NotJudged => format!("{}, {} ({})", words(f), f.status.as_str(), place(f)),
+    let label = |f: &Finding| {
+        let verdict = match f.status {
+            Status::Guilty => share(f),
+            Status::Suspected => format!("suspected, {}", share(f)),
+            Status::Cleared | Status::NotJudged => f.status.as_str().to_owned(),
+        };
+        // The cause's name, by which `list CAUSE` tells more of it, and its layer.
+        format!("{}, {verdict} ({}, layer {})", fingerpost_diagnose::label(&f.cause), f.cause, f.layer)
     };
     let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
     if c.unexplained > 0.0 {
@@ -143,16 +142,6 @@ fn share(f: &Finding) -> String {
 /// What stands in place of a share that is not known.
 pub(crate) const SHARE_NOT_KNOWN: &str = "share not known";
 
-/// What a cause is called in words.
-fn words(f: &Finding) -> &str {
-    fingerpost_diagnose::label(&f.cause)
-}
-
-/// The name by which `list CAUSE` tells more of it, and its layer.
-fn place(f: &Finding) -> String {
-    format!("{}, layer {}", f.cause, f.layer)
-}
-
 fn step(workload: &str, params: &fingerpost_record::Params) -> String {
     text(&if params.is_empty() { workload.to_owned() } else { format!("{workload} {params}") })
 }
@@ -168,21 +157,11 @@ pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
 /// The steps of a waterfall from base to new, the unexplained rest, and the prediction from unit costs.
 pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
     let change = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "+" }, time(s.abs()));
-    let mut lines: Vec<String> = fall
-        .steps
-        .iter()
-        .filter(|s| s.base_seconds != s.new_seconds)
-        .map(|s| {
-            text(&format!(
-                "{} ({}): {} → {}, {}",
-                s.component,
-                s.layer,
-                time(s.base_seconds),
-                time(s.new_seconds),
-                change(s.new_seconds - s.base_seconds)
-            ))
-        })
-        .collect();
+    let step = |s: &WaterfallStep| {
+        let (base, new) = (s.base_seconds, s.new_seconds);
+        text(&format!("{} ({}): {} → {}, {}", s.component, s.layer, time(base), time(new), change(new - base)))
+    };
+    let mut lines: Vec<String> = fall.steps.iter().filter(|s| s.base_seconds != s.new_seconds).map(step).collect();
     // What is left of a sum of floating-point numbers is nothing.
     let unexplained = if fall.unexplained_seconds.abs() < NOTHING { 0.0 } else { fall.unexplained_seconds };
     lines.push(format!("unexplained: {}", change(unexplained)));
@@ -199,20 +178,12 @@ pub(crate) fn curve_title(curve: &Curve) -> String {
 pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
     let Some(&(_, base_one, new_one)) = curve.points.first() else { return Vec::new() };
     let percent = |v: f64, one: f64| format!("{:.0} %", v / one * 100.0);
-    let mut lines: Vec<String> = curve
-        .points
-        .iter()
-        .map(|(n, base, new)| {
-            format!(
-                "{n:>4} {}: {} ({}) → {} ({})",
-                if *n == 1 { "client" } else { "clients" },
-                significant(*base),
-                percent(*base, base_one),
-                significant(*new),
-                percent(*new, new_one)
-            )
-        })
-        .collect();
+    let point = |(n, base, new): &(i64, f64, f64)| {
+        let who = if *n == 1 { "client" } else { "clients" };
+        let [base, new] = [(*base, base_one), (*new, new_one)].map(|(v, one)| format!("{} ({})", significant(v), percent(v, one)));
+        format!("{n:>4} {who}: {base} → {new}")
+    };
+    let mut lines: Vec<String> = curve.points.iter().map(point).collect();
     let fall = |side: &str, from: Option<i64>| from.map(|n| format!("the {side} side collapses from {n} clients on"));
     lines.extend(fall("base", curve.base_collapses_from));
     lines.extend(fall("new", curve.new_collapses_from));
@@ -281,19 +252,14 @@ fn each_named(why: &str, rows: &[&NotCompared]) -> String {
         let next = rows.get(n + 1).map(|row| row.probe.as_str());
         let ends = before == Some(&row.probe) && next.is_some_and(|next| next != row.probe);
         told.push_str(&one(row, before));
-        told.push_str(if next.is_none() {
-            ""
-        } else if ends {
-            "; "
-        } else {
-            ", "
+        told.push_str(match next {
+            None => "",
+            Some(_) if ends => "; ",
+            Some(_) => ", ",
         });
     }
-    let with = if shared.is_empty() {
-        String::new()
-    } else {
-        format!("; all with {}", shared.iter().map(|w| w.as_str()).collect::<Vec<_>>().join(" "))
-    };
+    let words: Vec<&str> = shared.iter().map(|w| w.as_str()).collect();
+    let with = if words.is_empty() { String::new() } else { format!("; all with {}", words.join(" ")) };
     text(&format!("{why}: {told}{with}"))
 }
 
@@ -309,9 +275,4 @@ pub(crate) fn summary(c: &Comparison) -> String {
         parts.push(format!("{} not compared", c.not_compared.len()));
     }
     if parts.is_empty() { "none".into() } else { parts.join(", ") }
-}
-
-/// Strings of a run are hostile until cleaned.
-pub(crate) fn text(hostile: &str) -> String {
-    clean(hostile).into_owned()
 }

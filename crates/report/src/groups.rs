@@ -17,61 +17,50 @@ pub struct GroupOf {
 
 /// The groups in the order shown. Add a lab's group before the last line.
 pub static GROUPS: &[GroupOf] = &[
-    GroupOf { key: "processor", title: "Processor & clock", prefixes: &["clock."], order: &[] },
-    GroupOf {
-        key: "syscalls",
-        title: "System calls",
-        prefixes: &["syscall.", "lmbench."],
-        order: &["null", "read", "write", "stat", "fstat", "open_close", "select", "poll", "epoll"],
-    },
-    GroupOf { key: "signals", title: "Signals", prefixes: &["signal."], order: &["install", "handle", "fault"] },
-    GroupOf {
-        key: "processes",
-        title: "Processes & threads",
-        prefixes: &["process.", "thread."],
-        order: &["fork", "vfork", "spawn", "exec", "exec_dynamic", "shell", "create"],
-    },
-    GroupOf { key: "switching", title: "Context switching", prefixes: &["switch."], order: &[] },
-    GroupOf {
-        key: "latencies",
-        title: "Local communication latencies",
-        prefixes: &["ipc."],
-        order: &["pipe", "unix", "udp", "tcp", "tcp_connect", "eventfd", "futex", "shm"],
-    },
-    GroupOf {
-        key: "bandwidths",
-        title: "Local communication bandwidths",
-        prefixes: &["bandwidth."],
-        order: &["pipe", "unix", "tcp", "file_reread", "mmap_reread"],
-    },
-    GroupOf {
-        key: "synchronisation",
-        title: "Synchronisation",
-        prefixes: &["sync."],
-        order: &["mutex", "mutex_contended", "rwlock", "condvar"],
-    },
-    GroupOf { key: "parallel", title: "Parallel kernel", prefixes: &["parallel."], order: &[] },
-    GroupOf {
-        key: "vm",
-        title: "Virtual memory",
-        prefixes: &["vm."],
-        order: &["mmap", "munmap", "mprotect", "fault_anon", "fault_file", "fault_cow"],
-    },
-    GroupOf { key: "fs", title: "File system", prefixes: &["fs."], order: &["create", "delete", "rename", "append", "fsync", "fdatasync"] },
-    GroupOf { key: "memory", title: "Memory", prefixes: &["memory."], order: &["latency", "read", "write", "copy"] },
-    GroupOf { key: "arithmetic", title: "CPU arithmetic", prefixes: &["cpu."], order: &["int", "div", "branch", "flops"] },
-    GroupOf { key: "flops", title: "Floating point by compiler", prefixes: &["flops."], order: &[] },
-    GroupOf { key: "zerofill", title: "Zero-filling", prefixes: &["zerofill."], order: &[] },
-    GroupOf { key: "site", title: "Site: files against an object database", prefixes: &["site."], order: &[] },
-    GroupOf { key: "launch", title: "Launching applications", prefixes: &["launch."], order: &[] },
-    GroupOf { key: "database", title: "Database", prefixes: &["database."], order: &[] },
-    GroupOf { key: "web", title: "Web server", prefixes: &["web."], order: &[] },
-    GroupOf { key: "service", title: "Running service", prefixes: &["service."], order: &["latency", "rate"] },
-    GroupOf { key: "load", title: "Load from a client machine", prefixes: &["load."], order: &["throughput", "turns", "turn"] },
+    group("processor", "Processor & clock", &["clock."], &[]),
+    group(
+        "syscalls",
+        "System calls",
+        &["syscall.", "lmbench."],
+        &["null", "read", "write", "stat", "fstat", "open_close", "select", "poll", "epoll"],
+    ),
+    group("signals", "Signals", &["signal."], &["install", "handle", "fault"]),
+    group(
+        "processes",
+        "Processes & threads",
+        &["process.", "thread."],
+        &["fork", "vfork", "spawn", "exec", "exec_dynamic", "shell", "create"],
+    ),
+    group("switching", "Context switching", &["switch."], &[]),
+    group(
+        "latencies",
+        "Local communication latencies",
+        &["ipc."],
+        &["pipe", "unix", "udp", "tcp", "tcp_connect", "eventfd", "futex", "shm"],
+    ),
+    group("bandwidths", "Local communication bandwidths", &["bandwidth."], &["pipe", "unix", "tcp", "file_reread", "mmap_reread"]),
+    group("synchronisation", "Synchronisation", &["sync."], &["mutex", "mutex_contended", "rwlock", "condvar"]),
+    group("parallel", "Parallel kernel", &["parallel."], &[]),
+    group("vm", "Virtual memory", &["vm."], &["mmap", "munmap", "mprotect", "fault_anon", "fault_file", "fault_cow"]),
+    group("fs", "File system", &["fs."], &["create", "delete", "rename", "append", "fsync", "fdatasync"]),
+    group("memory", "Memory", &["memory."], &["latency", "read", "write", "copy"]),
+    group("arithmetic", "CPU arithmetic", &["cpu."], &["int", "div", "branch", "flops"]),
+    group("flops", "Floating point by compiler", &["flops."], &[]),
+    group("zerofill", "Zero-filling", &["zerofill."], &[]),
+    group("site", "Site: files against an object database", &["site."], &[]),
+    group("launch", "Launching applications", &["launch."], &[]),
+    group("database", "Database", &["database."], &[]),
+    group("web", "Web server", &["web."], &[]),
+    group("service", "Running service", &["service."], &["latency", "rate"]),
+    group("load", "Load from a client machine", &["load."], &["throughput", "turns", "turn"]),
 ];
 
 /// Where the rest goes.
-pub static OTHER: GroupOf = GroupOf { key: "other", title: "Other", prefixes: &[], order: &[] };
+pub static OTHER: GroupOf = group("other", "Other", &[], &[]);
+
+const fn group(key: &'static str, title: &'static str, prefixes: &'static [&'static str], order: &'static [&'static str]) -> GroupOf {
+    GroupOf { key, title, prefixes, order }
+}
 
 /// The group of a probe, and its place among the groups.
 pub fn group_of(probe: &str) -> (usize, &'static GroupOf) {

@@ -5,7 +5,7 @@ use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
 use crate::style::{Style, Tone};
-use crate::words::clean;
+use crate::words::{clean, short};
 
 /// What the picture is called.
 pub const TITLE: &str = "Memory hierarchy (nanoseconds of a load by the size of the range, logarithmic)";
@@ -20,8 +20,7 @@ pub fn size(bytes: u64) -> String {
         b if b >= 1 << 20 => (1 << 20, "MiB"),
         _ => (1 << 10, "KiB"),
     };
-    let number = format!("{:.2}", bytes as f64 / divisor as f64);
-    format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    format!("{} {unit}", short(bytes as f64 / divisor as f64))
 }
 
 /// What was found, as names and sentences.

@@ -12,6 +12,11 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A number with two decimals at most, and none that says nothing.
+pub(crate) fn short(value: f64) -> String {
+    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A number of bytes, without decimals where it is a whole number of its unit.
 pub fn whole_bytes(bytes: u64) -> String {
     let scale = Unit::Bytes.scale_for(bytes as f64);

@@ -9,7 +9,7 @@ use super::content::Define;
 use super::parts::scrolling;
 use super::term::{defined, term};
 use crate::compare_words::{cells as words, interval, number};
-use crate::svg::cells::{RatioAxis, Sense};
+use crate::svg::cells::RatioAxis;
 
 /// Largest effects first; rows that cannot be told apart come after those that can.
 pub fn sorted(c: &Comparison) -> Vec<&Row> {
@@ -22,15 +22,6 @@ pub fn sorted(c: &Comparison) -> Vec<&Row> {
     let effect = |r: &Row| r.log().unwrap_or_default();
     rows.sort_by(|a, b| class(a).cmp(&class(b)).then(effect(b).total_cmp(&effect(a))));
     rows
-}
-
-fn sense(verdict: Verdict) -> Sense {
-    match verdict {
-        Verdict::Slower => Sense::Slower,
-        Verdict::Faster => Sense::Faster,
-        Verdict::Same => Sense::Same,
-        Verdict::Unresolved => Sense::Unresolved,
-    }
 }
 
 /// The plot: a table with a mark in each row.
@@ -57,7 +48,7 @@ pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
                     @let w = words(row);
                     tr class=(row.verdict.to_string()) {
                         th scope="row" class="name" { (defined(&w[0], define, false)) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
-                        td class="graphic" { (axis.mark(r.value, r.low, r.high, sense(row.verdict))) }
+                        td class="graphic" { (axis.mark(r.value, r.low, r.high, row.verdict)) }
                         td class="number value" { (number(r.value)) }
                         td class="verdict" { (row.verdict.to_string()) }
                         td class="interval" { (interval(&r)) }

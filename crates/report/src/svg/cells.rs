@@ -2,10 +2,12 @@
 //!
 //! The cells are hidden from screen readers, which have the same figures in the row's other cells.
 
+use fingerpost_compare::Verdict;
 use fingerpost_record::{Layer, Unit};
 use maud::{Markup, html};
 
 use super::{Axis, anchor, percent, tick_label};
+use crate::words::short;
 
 /// Height of a cell.
 const CELL: f64 = 26.0;
@@ -71,19 +73,6 @@ pub struct RatioAxis {
     threshold: f64,
 }
 
-/// What a row of a comparison says, for the shape and colour of its mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sense {
-    /// Worse: points right.
-    Slower,
-    /// Better: points left.
-    Faster,
-    /// Within the threshold.
-    Same,
-    /// Cannot be told.
-    Unresolved,
-}
-
 impl RatioAxis {
     /// An axis that holds all ratios, and the threshold's band at a width that can be seen.
     pub fn over(ratios: impl IntoIterator<Item = f64>, threshold: f64) -> RatioAxis {
@@ -111,29 +100,25 @@ impl RatioAxis {
     }
 
     /// A ratio with its interval before the threshold's band.
-    pub fn mark(&self, value: f64, low: f64, high: f64, sense: Sense) -> Markup {
+    pub fn mark(&self, value: f64, low: f64, high: f64, verdict: Verdict) -> Markup {
         let x = |r: f64| percent(self.place(r));
         let (from, to) = (self.place(1.0 / (1.0 + self.threshold)), self.place(1.0 + self.threshold));
-        let (class, shape) = match sense {
-            Sense::Slower => ("slower", "M-4-5L6 0L-4 5Z"),
-            Sense::Faster => ("faster", "M4-5L-6 0L4 5Z"),
-            Sense::Same => ("same", "M0-4.5L4.5 0L0 4.5L-4.5 0Z"),
-            Sense::Unresolved => ("unresolved", "M-4-4H4V4H-4Z"),
+        // Worse points right, better left.
+        let shape = match verdict {
+            Verdict::Slower => "M-4-5L6 0L-4 5Z",
+            Verdict::Faster => "M4-5L-6 0L4 5Z",
+            Verdict::Same => "M0-4.5L4.5 0L0 4.5L-4.5 0Z",
+            Verdict::Unresolved => "M-4-4H4V4H-4Z",
         };
         cell(html! {
             rect class="band" x=(percent(from)) width=(percent((to - from).max(0.0))) y="0" height=(CELL) {}
             (rules(&self.ticks().map(|t| self.place(t))))
-            g class=(class) {
+            g class=(verdict.to_string()) {
                 line class="interval" x1=(x(low)) x2=(x(high)) y1=(MIDDLE) y2=(MIDDLE) {}
                 svg x=(x(value)) y=(MIDDLE) overflow="visible" { path d=(shape) {} }
             }
         })
     }
-}
-
-fn short(factor: f64) -> String {
-    let text = format!("{factor:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A piece of a stacked bar.
@@ -225,7 +210,7 @@ mod tests {
     #[test]
     fn a_row_of_hostile_ratios_makes_a_cell() {
         for r in [f64::NAN, 0.0, -1.0, f64::INFINITY, 1e300] {
-            let text = RatioAxis::over([r], 0.0).mark(r, r, r, Sense::Same).into_string();
+            let text = RatioAxis::over([r], 0.0).mark(r, r, r, Verdict::Same).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
     }
