@@ -5,27 +5,11 @@ use fingerpost_compare::comparison::{Comparison, NotCompared, Row};
 use crate::compare_words::{in_order, text};
 use crate::csv::{line, word};
 
-const HEADER: [&str; 15] = [
-    "probe",
-    "params",
-    "unit",
-    "better",
-    "base",
-    "base_low",
-    "base_high",
-    "new",
-    "new_low",
-    "new_high",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "verdict",
-    "note",
-];
+const HEADER: &str = "probe,params,unit,better,base,base_low,base_high,new,new_low,new_high,ratio,ratio_low,ratio_high,verdict,note";
 
 /// The whole comparison; rows that were not compared have no ratio and the reason as note.
 pub fn render(c: &Comparison) -> String {
-    let mut out = line(HEADER.iter().map(|h| (*h).to_owned()));
+    let mut out = line(HEADER.split(',').map(str::to_owned));
     in_order(c).into_iter().for_each(|row| out.push_str(&line(fields(row))));
     c.not_compared.iter().for_each(|row| out.push_str(&line(other_fields(row))));
     out

@@ -10,7 +10,7 @@ pub use crate::csv_line::{HEADER, line, word};
 
 /// The whole run: its measurements, and behind them what the laboratories of memory and arithmetic derive from them.
 pub fn render(run: &Run, view: &View) -> String {
-    let mut text = line(HEADER.iter().map(|h| h.to_string()));
+    let mut text = line(HEADER.split(',').map(str::to_owned));
     let host = view.headline.iter().find(|f| f.name == "Host").map_or("", |f| f.text.as_str());
     for row in view.groups.iter().flat_map(|g| &g.rows) {
         text.push_str(&line(fields(view, host, row)));

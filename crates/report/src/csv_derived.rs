@@ -49,7 +49,7 @@ impl Derived {
             "confidence" => confidence.clone(),
             _ => String::new(),
         };
-        line(HEADER.iter().map(|column| cell(column)))
+        line(HEADER.split(',').map(cell))
     }
 }
 

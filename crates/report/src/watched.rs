@@ -19,38 +19,11 @@ pub struct Watched {
 const TIME_OF_DAY: &str = "clock.time_of_day.seconds";
 
 /// The totals of a header block of `top`, in its own order.
-const TOP: [&str; 30] = [
-    "processes.total",
-    "processes.running",
-    "processes.sleeping",
-    "threads",
-    TIME_OF_DAY,
-    "load.1min",
-    "load.5min",
-    "load.15min",
-    "cpu.user.percent",
-    "cpu.system.percent",
-    "cpu.idle.percent",
-    "sharedlibs",
-    "sharedlibs.code.mib",
-    "sharedlibs.data.mib",
-    "sharedlibs.linkedit.mib",
-    "memregions",
-    "memregions.resident.mib",
-    "memregions.private.mib",
-    "memregions.shared.mib",
-    "memory.wired.mib",
-    "memory.active.mib",
-    "memory.inactive.mib",
-    "memory.used.mib",
-    "memory.free.mib",
-    "vm.mib",
-    "vm.extra.mib",
-    "pageins",
-    "pageins.since_last",
-    "pageouts",
-    "pageouts.since_last",
-];
+const TOP: &str = "processes.total processes.running processes.sleeping threads clock.time_of_day.seconds load.1min load.5min load.15min \
+    cpu.user.percent cpu.system.percent cpu.idle.percent sharedlibs sharedlibs.code.mib sharedlibs.data.mib \
+    sharedlibs.linkedit.mib memregions memregions.resident.mib memregions.private.mib memregions.shared.mib memory.wired.mib \
+    memory.active.mib memory.inactive.mib memory.used.mib memory.free.mib vm.mib vm.extra.mib pageins pageins.since_last \
+    pageouts pageouts.since_last";
 
 /// Totals whose names do not say by themselves what they are.
 const NAMES: [(&str, &str); 28] = [
@@ -110,7 +83,7 @@ fn one(o: &Observation) -> Watched {
     let title = clean(&format!("Watched: {}, by {}", o.workload, o.observer)).into_owned();
     let mut totals: Vec<(&String, &f64)> = o.totals.iter().collect();
     // Those of another tool stay in the order of their names.
-    totals.sort_by_key(|(name, _)| TOP.iter().position(|of_top| of_top == name).unwrap_or(TOP.len()));
+    totals.sort_by_key(|(name, _)| TOP.split(' ').position(|of_top| of_top == *name).unwrap_or(TOP.len()));
     Watched { title, rows: totals.into_iter().map(|(name, value)| row(name, *value)).collect() }
 }
 
