@@ -10,8 +10,9 @@ use crate::compare_words::{
     CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared_in_short, overlap,
     settled, sides, summary, text, tone, waterfall_lines, waterfall_title,
 };
+use crate::explain::pieces;
 use crate::format::Format;
-use crate::grid::{Align, Column, Grid, Line};
+use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
 use crate::surer::{SURER, surer};
 use crate::view::parts_of_doubt;
@@ -42,8 +43,7 @@ pub fn write(out: &mut dyn Write, comparison: &Comparison, format: Format, style
 
 /// The comparison as a table: what a person reads first comes first.
 pub fn table(c: &Comparison, style: &Style) -> String {
-    let columns = COLUMNS.map(|(title, align, rank)| Column { title, align, rank }).to_vec();
-    let mut grid = Grid { columns, lines: Vec::new() };
+    let mut grid = Grid::of(COLUMNS);
     let lines = &mut grid.lines;
     lines.push(Line::Heading(text(&c.headline)));
     lines.extend(sides(c).into_iter().map(|(name, sentence, doubt)| match doubt {
@@ -127,11 +127,7 @@ fn in_one_line(c: &Comparison) -> Vec<Line> {
 }
 
 fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<Line> {
-    let tone = match status {
-        Status::Guilty => Tone::Bad,
-        Status::Suspected => Tone::Doubtful,
-        Status::Cleared | Status::NotJudged => Tone::Faint,
-    };
+    let tone = pieces::tone(status);
     // A cleared suspect is one line, as one that was not judged; a named one has its evidence below it.
     if !status.accuses() {
         return vec![Line::Note(format!("{label}: {}", evidence.join("; ")), tone)];

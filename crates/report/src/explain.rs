@@ -1,6 +1,5 @@
 //! One step or command explained: what is known of it, whatever form it is shown in.
 
-mod bar;
 mod client;
 pub(crate) mod experiments;
 mod explanation;
@@ -10,10 +9,9 @@ mod hardware;
 mod lines;
 mod markdown;
 mod neighbours;
+pub(crate) mod pieces;
 mod screen;
 pub mod service;
-mod suspects;
-mod threads;
 mod wording;
 
 use fingerpost_diagnose::StepFigures;

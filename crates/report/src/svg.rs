@@ -52,15 +52,8 @@ impl Axis {
             let power = |exponent: f64| 10f64.powi(exponent.clamp(-300.0, 300.0) as i32);
             return Axis { from: power(low.log10().floor()), to: power(high.log10().ceil()), log: true, binary: false };
         }
-        let (from, to) = (all.0.min(0.0), all.1.max(0.0));
-        let step = nice_step(to - from);
-        // A range that is nothing, or too large for its own steps, still needs a width.
-        let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
-        if to > from && (to - from).is_finite() {
-            Axis { from, to, log: false, binary: false }
-        } else {
-            Axis { from: 0.0, to: 1.0, log: false, binary: false }
-        }
+        let (from, to) = rounded(all.0.min(0.0), all.1.max(0.0)).unwrap_or((0.0, 1.0));
+        Axis { from, to, log: false, binary: false }
     }
 
     /// Whether equal distances are equal ratios.
@@ -70,13 +63,8 @@ impl Axis {
 
     /// A linear axis from one value to another, or round ones just beyond, for values whose differences matter more than their size.
     pub fn between(from: f64, to: f64) -> Axis {
-        let step = nice_step(to - from);
-        let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
-        if to > from && (to - from).is_finite() {
-            Axis { from, to, log: false, binary: false }
-        } else {
-            Axis { from: from - 0.5, to: from + 0.5, log: false, binary: false }
-        }
+        let (from, to) = rounded(from, to).unwrap_or((from - 0.5, from + 0.5));
+        Axis { from, to, log: false, binary: false }
     }
 
     /// A linear axis from zero to just this value, for lines of time that fill it.
@@ -113,9 +101,7 @@ impl Axis {
         let count = ((self.to - self.from) / step).round() as usize;
         (0..=count).map(|i| self.from + i as f64 * step).collect()
     }
-}
 
-impl Axis {
     /// The same axis, its ticks round in the unit that they are shown in: of bytes, whole KiB, MiB and GiB.
     pub fn in_unit(self, unit: Unit) -> Axis {
         Axis { binary: unit == Unit::Bytes && self.from >= 0.0, ..self }
@@ -134,6 +120,13 @@ impl Axis {
         let count = ((self.to / step).floor() - first).clamp(0.0, 10.0) as usize;
         (0..=count).map(|i| (first + i as f64) * step).collect()
     }
+}
+
+/// Round ends of a linear axis around these. A range that is nothing, or too large for its own steps, has none, and still needs a width.
+fn rounded(from: f64, to: f64) -> Option<(f64, f64)> {
+    let step = nice_step(to - from);
+    let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
+    (to > from && (to - from).is_finite()).then_some((from, to))
 }
 
 /// A step of 1, 2 or 5 times a power of ten that divides a width into at most five.

@@ -4,10 +4,10 @@ use fingerpost_diagnose::check::Check;
 use fingerpost_diagnose::places::chain;
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::Paths;
-use fingerpost_record::paths::{Latency, Leaf, Slow};
+use fingerpost_record::paths::{Latency, Leaf, SlowSpan};
 use fingerpost_record::text::counted;
 
-use super::bar::{BAR, bar};
+use super::pieces::{BAR, bar};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
 use crate::words::{clean, percent, time};
@@ -85,7 +85,7 @@ pub(crate) fn rows(slow: &SlowOnes) -> Vec<SlowPart> {
 }
 
 /// What could not be followed, as a component.
-const NOT_FOLLOWED: &str = "not followed";
+pub(crate) const NOT_FOLLOWED: &str = "not followed";
 
 /// The budget of all requests beside that of the middle and of the slowest.
 pub(super) fn classes(slow: &SlowOnes) -> Grid {
@@ -110,10 +110,10 @@ pub(super) fn classes(slow: &SlowOnes) -> Grid {
             time(p.slow.seconds),
             bar(start, p.all.share),
         ];
-        let tone = match () {
-            () if rest && p.all.share > 0.15 => Tone::Doubtful,
-            () if rest => Tone::Faint,
-            () => Tone::Plain,
+        let tone = match rest {
+            true if p.all.share > 0.15 => Tone::Doubtful,
+            true => Tone::Faint,
+            false => Tone::Plain,
         };
         grid.lines.push(Line::Cells(cells, tone));
         start += p.all.share;
@@ -155,7 +155,9 @@ pub(super) fn slowest_grid(paths: &Paths) -> Grid {
     ]);
     for slow in paths.slowest.iter().take(SLOWEST) {
         grid.lines.push(Line::Heading(format!("{} long", time(slow.seconds))));
-        for span in longest(slow) {
+        // Those that can be seen on a bar.
+        let seen = slow.spans.iter().filter(|s| s.seconds * BAR as f64 >= slow.seconds / 2.0);
+        for span in longest(seen, STRETCHES) {
             let name =
                 if span.chain.is_empty() { span.component.clone() } else { format!("{} → {}", span.chain.join(" → "), span.component) };
             let whole = slow.seconds.max(f64::MIN_POSITIVE);
@@ -167,11 +169,11 @@ pub(super) fn slowest_grid(paths: &Paths) -> Grid {
     if paths.slowest.is_empty() { Grid::default() } else { grid }
 }
 
-/// The longest stretches of a slow request that can be seen on a bar, in the order of time.
-fn longest(slow: &Slow) -> Vec<&fingerpost_record::paths::SlowSpan> {
-    let mut spans: Vec<_> = slow.spans.iter().filter(|s| s.seconds * BAR as f64 >= slow.seconds / 2.0).collect();
+/// The longest of a slow request's stretches, so many at most, in the order of time.
+pub(crate) fn longest<'a>(spans: impl IntoIterator<Item = &'a SlowSpan>, most: usize) -> Vec<&'a SlowSpan> {
+    let mut spans: Vec<&SlowSpan> = spans.into_iter().collect();
     spans.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    spans.truncate(STRETCHES);
+    spans.truncate(most);
     spans.sort_by(|a, b| a.at.total_cmp(&b.at));
     spans
 }

@@ -8,7 +8,7 @@ use super::explanation::Explanation;
 use super::followed::{account, chains, rows};
 use super::functions;
 use super::lines::{headline, mapped_line, steps};
-use super::suspects::share;
+use super::pieces::share;
 use crate::words::{clean, percent, time};
 
 /// Chains that Markdown shows.

@@ -2,11 +2,9 @@
 
 use fingerpost_record::{Budget, Status};
 
-use super::bar::bar;
 use super::explanation::Explanation;
 use super::lines::{headline, mapped_line, steps};
-use super::suspects::suspects_grid;
-use super::threads::threads_grid;
+use super::pieces::{bar, suspects_grid, threads_grid};
 use super::wording::WORKLOAD;
 use super::{experiments, followed, service};
 use crate::grid::{Align, Grid, Line};

@@ -11,12 +11,10 @@ use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Status};
 
-use super::bar::bar;
 use super::explanation::Explanation;
 use super::followed::{account, rows};
 use super::lines::mapped_line;
-use super::suspects::suspects_grid;
-use super::threads::threads_grid;
+use super::pieces::{bar, suspects_grid, threads_grid};
 use super::wording::OWN_CODE;
 use super::{client, experiments, functions, hardware, neighbours};
 use crate::compare_words as compare;

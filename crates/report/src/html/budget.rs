@@ -7,7 +7,7 @@ use fingerpost_record::{Budget, Finding, Layer, Run, Status};
 use maud::{Markup, html};
 
 use super::content::Section;
-use super::parts::scrolling;
+use super::parts::{scrolling, swatch};
 use super::term::term;
 use crate::compare_words::SHARE_NOT_KNOWN;
 use crate::steps::{Steps, full_name};
@@ -55,10 +55,6 @@ pub fn section(run: &Run) -> Option<Section> {
         @for b in &run.budgets { (parts(b, word, &steps)) }
     };
     Some(Section { key: "budget", title: "Where the time went".into(), body })
-}
-
-fn swatch(class: &str) -> Markup {
-    html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class) } width="14" height="14" {} } }
 }
 
 fn line(b: &Budget, steps: &Steps) -> Markup {

@@ -10,7 +10,6 @@ mod desktop;
 mod experiments;
 mod flops;
 mod forest;
-mod host;
 mod launch;
 mod memory;
 mod parts;
@@ -22,7 +21,6 @@ mod scaling;
 mod site;
 pub mod style;
 pub mod term;
-mod watched;
 mod waterfall;
 mod zerofill;
 
@@ -35,6 +33,8 @@ use crate::view::View;
 
 pub use content::{Around, Content, Define, Link, Section};
 pub use parts::{facts, scrolling};
+pub use probes::so_far;
+pub use replay::content as of_replay;
 pub use zerofill::legend as zerofill_legend;
 
 /// The report of one run.
@@ -58,8 +58,8 @@ pub fn of_run(run: &Run, around: Around) -> Content {
     sections.extend(launch::section(run));
     sections.extend(site::section(&view));
     sections.extend(probes::sections(&view, run, around));
-    sections.extend(watched::section(&view));
-    sections.extend(host::section(&view));
+    sections.extend(watched(&view));
+    sections.extend(host(&view));
     sections.push(reproduce(&view));
     let lead = html! {
         @for sentence in &view.answers { p class="headline" { span aria-hidden="true" { "☞ " } (parts::sentence(sentence)) } }
@@ -78,19 +78,9 @@ pub fn scaling_of(rows: &[Measurement]) -> Markup {
     html! { @for s in scaling::sections(rows, "95 % interval") { (s.body) } }
 }
 
-/// Rows with their figures, in the order of a run's page, whatever was measured last.
-pub fn so_far(rows: &[Measurement]) -> Markup {
-    probes::so_far(rows)
-}
-
 /// A comparison's content.
 pub fn of_comparison(c: &Comparison, define: Option<Define>) -> Content {
     Content { title: comparison::title(c), lead: comparison::lead(c), sections: comparison::sections(c, define) }
-}
-
-/// A replay's content.
-pub fn of_replay(replay: &fingerpost_compare::replay::Replay) -> Content {
-    replay::content(replay)
 }
 
 /// A whole page that stands alone.
@@ -135,6 +125,24 @@ fn doubts(view: &View) -> Markup {
             p class="good" { "Nothing was found on the host that makes these figures doubtful." }
         }
     }
+}
+
+/// What the author of a published system watched besides what was measured.
+fn watched(view: &View) -> Option<Section> {
+    let body = html! {
+        @for w in &view.watched {
+            h3 { (w.title) }
+            dl class="facts watched" { @for (name, figure) in &w.rows { div { dt { (name) } dd { (figure) } } } }
+        }
+    };
+    (!view.watched.is_empty()).then(|| Section { key: "watched", title: "What the source watched".into(), body })
+}
+
+/// Everything known about the host, in full; nothing where all that a source tells of it stands in the heading.
+fn host(view: &View) -> Option<Section> {
+    let all = || view.other_facts().chain(&view.host);
+    all().next()?;
+    Some(Section { key: "host", title: "Host".into(), body: facts(all()) })
 }
 
 /// Whether these are figures that the binary carries: nothing here measured them, and no file holds them.

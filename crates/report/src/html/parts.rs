@@ -18,6 +18,11 @@ pub fn sentence(text: &str) -> Markup {
     } }
 }
 
+/// A piece of a stacked bar as the key of its colour.
+pub fn swatch(class: &str) -> Markup {
+    html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class) } width="14" height="14" {} } }
+}
+
 /// A table that scrolls by itself where the page is too narrow for it.
 pub fn scrolling(label: &str, table: Markup) -> Markup {
     html! { div class="scroll" tabindex="0" role="region" aria-label=(label) { (table) } }

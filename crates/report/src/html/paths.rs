@@ -4,14 +4,15 @@ use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
 use fingerpost_record::stacks::{RequestStacks, Stack, StackClass, StackKind, Stacks};
 use fingerpost_record::text::clean;
-use fingerpost_record::{Layer, Paths, Run};
+use fingerpost_record::{Layer, Paths, Run, Unit};
 use maud::{Markup, html};
 
 use super::content::Section;
-use super::parts::scrolling;
+use super::parts::{scrolling, swatch};
 use super::term::term;
-use crate::explain::followed::{account, chains, rows};
+use crate::explain::followed::{NOT_FOLLOWED, account, chains, longest, rows};
 use crate::explain::{Explanation, mapped_line, of_run, steps};
+use crate::svg::Axis;
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
@@ -27,9 +28,6 @@ const STRETCHES: usize = 12;
 type OfPart = fn(&SlowPart) -> Share;
 /// See [`OfPart`].
 type OfLeaf = fn(&Leaf) -> f64;
-
-/// What no event tells.
-const NOT_FOLLOWED: &str = "not followed";
 
 /// The section; nothing where no step was watched.
 pub fn section(run: &Run) -> Option<Section> {
@@ -72,15 +70,10 @@ fn followed(e: &Explanation, name: &str) -> Markup {
 
 /// Stacks of threads while they had requests.
 fn of_requests(graph: &RequestStacks, step: &str) -> Markup {
-    let whose = match graph.of {
-        StackClass::Service => "of the service's threads",
-        StackClass::Requests => "of threads that had a request",
-        StackClass::SlowRequests => "of threads that had one of the slowest 1 % of the requests",
-    };
-    let class = match graph.of {
-        StackClass::Service => "",
-        StackClass::Requests => ", all requests",
-        StackClass::SlowRequests => ", the slowest 1 %",
+    let (whose, class) = match graph.of {
+        StackClass::Service => ("of the service's threads", ""),
+        StackClass::Requests => ("of threads that had a request", ", all requests"),
+        StackClass::SlowRequests => ("of threads that had one of the slowest 1 % of the requests", ", the slowest 1 %"),
     };
     let stacks = &graph.stacks;
     match graph.kind {
@@ -148,7 +141,7 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
             table class="narrow figures" {
                 thead { tr { th scope="col" { (term("part")) } th scope="col" class="extra" { (term("layer")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("share")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } th scope="col" class="number extra" { (term("of the difference")) } } }
                 tbody { @for p in &rows { tr {
-                    th scope="row" { (swatch(p)) (clean(&p.component)) }
+                    th scope="row" { (swatch(class_of(p))) (clean(&p.component)) }
                     td class="extra" { @if p.component != NOT_FOLLOWED { (p.layer.as_str()) } }
                     td class="number" { (time(p.all.seconds)) }
                     td class="number" { (percent(p.all.share)) }
@@ -163,10 +156,6 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
 
 fn class_of(p: &SlowPart) -> &'static str {
     if p.component == NOT_FOLLOWED { "l-unexplained" } else { layer_class(p.layer) }
-}
-
-fn swatch(p: &SlowPart) -> Markup {
-    html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class_of(p)) } width="14" height="14" {} } }
 }
 
 fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
@@ -228,18 +217,18 @@ fn branches(paths: &Paths, share: OfLeaf) -> Vec<Branch> {
 
 /// The slowest requests as lines of time, and the longest stretches of each as a table.
 fn slowest(paths: &Paths, step: &str) -> Markup {
-    let longest = paths.slowest.iter().map(|s| s.seconds).fold(0.0, f64::max);
-    let axis = timeline::axis(longest * 1e9);
+    let most = paths.slowest.iter().map(|s| s.seconds).fold(0.0, f64::max);
+    let axis = Axis::up_to(most * 1e9);
     html! {
-        @if longest > 0.0 {
+        @if most > 0.0 {
             (scrolling(&format!("{step}: the slowest requests, table"), html! {
                 table class="slowest" {
-                    thead { tr { th scope="col" { (term("Slowest")) } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (timeline::head(&axis)) } th scope="col" { (term("most of it")) } } }
+                    thead { tr { th scope="col" { (term("Slowest")) } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (cells::interval_head(&axis, Unit::Nanoseconds)) } th scope="col" { (term("most of it")) } } }
                     tbody { @for s in &paths.slowest {
                         tr {
                             th scope="row" class="number" { (time(s.seconds)) }
                             td class="graphic" { (timeline::line(&axis, &s.spans.iter().map(stretch).collect::<Vec<_>>())) }
-                            td { @if let Some(most) = s.spans.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) { (told(most)) } }
+                            td { @if let Some(longest) = s.spans.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) { (told(longest)) } }
                         }
                     } }
                 }
@@ -250,7 +239,7 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
                     (scrolling(&format!("{step}: the longest stretches, table"), html! {
                         table class="narrow" {
                             thead { tr { th scope="col" class="number" { (term("after")) } th scope="col" class="number" { (term("for")) } th scope="col" { (term("what")) } th scope="col" { (term("layer")) } } }
-                            tbody { @for s in longest_of(&first.spans) { tr {
+                            tbody { @for s in longest(&first.spans, STRETCHES) { tr {
                                 td class="number" { (time(s.at)) }
                                 td class="number" { (time(s.seconds)) }
                                 th scope="row" { (told(s)) }
@@ -262,14 +251,6 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
             }
         }
     }
-}
-
-fn longest_of(spans: &[SlowSpan]) -> Vec<&SlowSpan> {
-    let mut longest: Vec<&SlowSpan> = spans.iter().collect();
-    longest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    longest.truncate(STRETCHES);
-    longest.sort_by(|a, b| a.at.total_cmp(&b.at));
-    longest
 }
 
 /// A stretch in words: chain, component, and with whom.

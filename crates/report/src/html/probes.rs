@@ -96,7 +96,7 @@ fn kinds(group: &Group) -> Vec<(Unit, Better)> {
     kinds
 }
 
-/// Rows of any kind in the order of a run's page: names, figures, intervals.
+/// Rows with their figures, in the order of a run's page, whatever was measured last.
 pub fn so_far(rows: &[Measurement]) -> Markup {
     let rows = order::of(rows);
     let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));

@@ -1,6 +1,6 @@
 //! A line of time: what one request did, one stretch after the other, as a cell of a table.
 
-use fingerpost_record::{Layer, Unit};
+use fingerpost_record::Layer;
 use maud::{Markup, html};
 
 use super::cells::{few_ticks, layer_class, rules};
@@ -28,11 +28,6 @@ pub struct Stretch {
     pub title: String,
 }
 
-/// The axis for lines of this length at most, in nanoseconds.
-pub fn axis(longest: f64) -> Axis {
-    Axis::up_to(longest)
-}
-
 /// One line.
 pub fn line(axis: &Axis, stretches: &[Stretch]) -> Markup {
     let mut shown: Vec<(f64, f64, &Stretch)> = stretches
@@ -53,11 +48,6 @@ pub fn line(axis: &Axis, stretches: &[Stretch]) -> Markup {
     }
 }
 
-/// The head of the lines: the time since each request began.
-pub fn head(axis: &Axis) -> Markup {
-    super::cells::interval_head(axis, Unit::Nanoseconds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +58,7 @@ mod tests {
 
     #[test]
     fn stretches_lie_where_they_were_and_what_cannot_be_seen_is_left_out() {
-        let axis = axis(1e6);
+        let axis = Axis::up_to(1e6);
         let text = line(&axis, &[stretch(0.0, 5e5), stretch(5e5, 10.0), stretch(5e5, 5e5)]).into_string();
         assert_eq!(text.matches("<rect").count(), 2, "{text}");
         assert!(text.contains("&lt;disk&gt;"));
@@ -79,7 +69,7 @@ mod tests {
     #[test]
     fn a_hostile_line_stays_in_its_cell() {
         for longest in [0.0, f64::NAN, f64::INFINITY, 1e300] {
-            let text = line(&axis(longest), &[stretch(f64::NAN, f64::INFINITY), stretch(-1e300, 1e300)]).into_string();
+            let text = line(&Axis::up_to(longest), &[stretch(f64::NAN, f64::INFINITY), stretch(-1e300, 1e300)]).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
     }

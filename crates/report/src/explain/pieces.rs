@@ -1,13 +1,25 @@
-//! The table of suspects.
+//! Pieces of several screens: a share as a bar of cells, the table of suspects, and what a server's threads did.
 
+use fingerpost_diagnose::threads::State;
 use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::{Finding, Status};
 
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
-use crate::words::{clean, percent};
+use crate::words::{clean, percent, time};
 
-fn tone(status: Status) -> Tone {
+/// Cells of the bar for the whole of the time.
+pub(super) const BAR: usize = 40;
+
+/// A bar that begins where the one above it ended, as the parts of a whole lie side by side.
+pub(super) fn bar(start: f64, share: f64) -> String {
+    let cell = |x: f64| (x.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let (from, to) = (cell(start), cell(start + share.max(0.0)));
+    let filled = (to - from).max(usize::from(share > 0.0 && from < BAR));
+    format!("{}{}", " ".repeat(from), "█".repeat(filled))
+}
+
+pub(crate) fn tone(status: Status) -> Tone {
     match status {
         Status::Guilty => Tone::Bad,
         Status::Suspected => Tone::Doubtful,
@@ -37,12 +49,39 @@ pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
     grid
 }
 
+/// What threads did. It is no budget: they are nobody's requests.
+pub(super) fn threads_grid(states: &[State]) -> Grid {
+    let mut grid = Grid::titled([
+        ("what the threads did", Align::Left, 0),
+        ("layer", Align::Left, 2),
+        ("time", Align::Right, 0),
+        ("of their life", Align::Right, 0),
+        ("", Align::Left, 3),
+    ]);
+    for s in states {
+        grid.lines.push(Line::Cells(
+            vec![clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share), bar(0.0, s.share)],
+            Tone::Plain,
+        ));
+    }
+    grid
+}
+
 #[cfg(test)]
 mod tests {
     use fingerpost_record::Layer;
 
     use super::*;
     use crate::style::Style;
+
+    #[test]
+    fn bars_lie_side_by_side() {
+        assert_eq!(bar(0.0, 0.5), "█".repeat(20));
+        assert_eq!(bar(0.5, 0.25), format!("{}{}", " ".repeat(20), "█".repeat(10)));
+        assert_eq!(bar(0.0, 0.001), "█", "what there is can be seen");
+        assert_eq!(bar(1.0, 0.3).trim(), "");
+        assert_eq!(bar(0.5, -0.2).trim(), "");
+    }
 
     #[test]
     fn suspects_of_the_same_time_are_said_to_overlap() {
