@@ -61,10 +61,8 @@ impl Root {
     pub fn open(path: &Path, links: Links) -> io::Result<Root> {
         let root = Root { dir: open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, links };
         if links == Links::Inside && matches!(root.resolve(b"."), Err(Errno::NOSYS | Errno::PERM)) {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "following links safely needs openat2, which this kernel does not allow",
-            ));
+            let why = "following links safely needs openat2, which this kernel does not allow";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         Ok(root)
     }

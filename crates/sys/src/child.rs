@@ -44,13 +44,11 @@ pub fn leave(status: i32) -> ! {
 /// could read and write it.
 pub fn keep_descriptors() {
     // SAFETY: the call changes a flag of descriptors and nothing else.
-    let marked = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) } == 0;
-    if marked {
+    if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) } == 0 {
         return;
     }
     // Linux before 5.11.
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    for fd in open.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).filter(|fd| *fd > 2) {
+    for fd in sample::numbers(Path::new("/proc/self/fd")).into_iter().filter(|fd| *fd > 2) {
         // SAFETY: as above; a descriptor that is closed by now is an error and no harm.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
@@ -108,8 +106,7 @@ pub fn marked(scratch: &Path) -> Vec<i32> {
             environment.split(|b| *b == 0).any(|entry| entry == mark)
         }
     };
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    let pids = sample::numbers(Path::new("/proc")).into_iter();
     pids.filter(|pid| *pid > 1 && *pid != std::process::id() as i32).filter(carries).filter(|pid| !is_zombie(*pid)).collect()
 }
 

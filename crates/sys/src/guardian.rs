@@ -136,10 +136,8 @@ fn maker_was_killed(late: &mut dyn FnMut()) -> bool {
             Ok(_) if byte[0] == CHANGED => {
                 let mut limit = [0; 2];
                 for part in &mut limit {
-                    let mut byte = [0];
-                    match rustix::io::read(&stdin, &mut byte) {
-                        Ok(1) => *part = byte[0],
-                        _ => return true,
+                    if rustix::io::read(&stdin, std::slice::from_mut(part)) != Ok(1) {
+                        return true;
                     }
                 }
                 due = Some(Instant::now() + Duration::from_millis(u64::from(u16::from_le_bytes(limit))));

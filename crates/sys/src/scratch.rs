@@ -85,8 +85,7 @@ impl Scratch {
         let lock = run.new_file(LOCK)?;
         wait_for_lock(&lock, run.path())?;
         let log = Log::create(&run)?;
-        let work = PathBuf::new();
-        Ok(Scratch { work, control, run: (run, name), log, guardian: None, guarded, _locks: (lock, Vec::new()) })
+        Ok(Scratch { work: PathBuf::new(), control, run: (run, name), log, guardian: None, guarded, _locks: (lock, Vec::new()) })
     }
 
     fn with_work_directory(mut self, temporary: &Dir) -> io::Result<Scratch> {

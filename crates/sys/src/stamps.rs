@@ -68,8 +68,7 @@ impl Stamps {
     /// # Errors
     /// The kernel's, where it has no memory files.
     pub fn new() -> io::Result<Stamps> {
-        let fd = sealed(total())?;
-        Ok(Stamps { ring: Arc::new(Ring::map(fd)?), read: Arc::default() })
+        Ok(Stamps { ring: Arc::new(Ring::map(sealed(total())?)?), read: Arc::default() })
     }
 
     /// Has a process inherit the memory. Any number of processes may share it.

@@ -36,11 +36,7 @@ fn most(text: &str) -> Option<String> {
 
 /// Controllers and path of each line of `/proc/PID/cgroup`.
 fn paths(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        fields.next()?;
-        Some((fields.next()?, fields.next()?))
-    })
+    text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
 /// What a person calls a group: a container by the beginning of its number, else the last part of its path.

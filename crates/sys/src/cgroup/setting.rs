@@ -14,12 +14,6 @@ use crate::procfs::{Paths, parse_list};
 /// linux/magic.h
 const CGROUP: u64 = 0x0027_e0eb;
 const CGROUP2: u64 = 0x6367_7270;
-/// The highest weight of either version.
-const MOST_SHARES: u64 = 262_144;
-const MOST_WEIGHT: u64 = 10_000;
-/// The usual weights.
-const USUAL_SHARES: u64 = 1024;
-const USUAL_WEIGHT: u64 = 100;
 
 /// A setting of a group, with what it was and what it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +56,10 @@ impl Hierarchies {
     /// The CPU weights of the process's groups below the root, to be higher, its own group's first.
     pub fn weights(&self, which: Weights) -> Vec<Setting> {
         self.groups(Controller::Cpu, |paths, h, group| {
+            // The usual weight, and the highest one.
             let (file, usual, most) = match h.version {
-                Version::V1 => ("cpu.shares", USUAL_SHARES, MOST_SHARES),
-                Version::V2 => ("cpu.weight", USUAL_WEIGHT, MOST_WEIGHT),
+                Version::V1 => ("cpu.shares", 1024, 262_144),
+                Version::V2 => ("cpu.weight", 100, 10_000),
             };
             let file = h.mount.join(group).join(file);
             let was: u64 = (group != Path::new("")).then(|| paths.number(&file)).flatten()?;

@@ -60,13 +60,8 @@ pub fn walk(path: &Path, trust: Trust) -> io::Result<(OwnedFd, PathBuf)> {
 
 /// The steps of a path, the first one last.
 fn steps(path: &Path) -> Vec<OsString> {
-    let names = path.components().filter_map(|c| match c {
-        Component::Normal(_) | Component::ParentDir => Some(c.as_os_str().to_owned()),
-        _ => None,
-    });
-    let mut names: Vec<OsString> = names.collect();
-    names.reverse();
-    names
+    let named = path.components().rev().filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
+    named.map(|c| c.as_os_str().to_owned()).collect()
 }
 
 /// Refuses a directory in which somebody else could replace what we put there.
