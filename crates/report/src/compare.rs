@@ -7,14 +7,13 @@ use fingerpost_record::Status;
 use fingerpost_record::params::named;
 
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared_in_short, overlap,
-    settled, sides, summary, text, tone, waterfall_lines, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared_in_short,
+    overlap, settled, sides, summary, surer, text, tone, waterfall_lines, waterfall_title,
 };
 use crate::explain::pieces;
 use crate::format::Format;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
-use crate::surer::{SURER, surer};
 use crate::view::parts_of_doubt;
 use crate::{compare_csv, compare_markdown, groups, json};
 
@@ -132,9 +131,8 @@ fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<
     if !status.accuses() {
         return vec![Line::Note(format!("{label}: {}", evidence.join("; ")), tone)];
     }
-    let mut lines = vec![Line::Note(label, tone)];
-    lines.extend(evidence.into_iter().map(|e| Line::Note(format!("– {e}"), Tone::Plain)));
-    lines
+    let evidence = evidence.into_iter().map(|e| Line::Note(format!("– {e}"), Tone::Plain));
+    std::iter::once(Line::Note(label, tone)).chain(evidence).collect()
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use fingerpost_compare::comparison::Comparison;
 
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, overlap, settled,
-    sides, summary, text, waterfall_lines, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, overlap,
+    settled, sides, summary, surer, text, waterfall_lines, waterfall_title,
 };
-use crate::surer::{SURER, surer};
 use crate::words::escape;
 
 /// The whole comparison.

@@ -45,13 +45,9 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        match name {
-            "table" => Ok(Format::Table),
-            "json" => Ok(Format::Json),
-            "csv" => Ok(Format::Csv),
-            "markdown" => Ok(Format::Markdown),
-            other => Err(UnknownFormat(other.to_owned())),
-        }
+        let formats = [Format::Table, Format::Json, Format::Csv, Format::Markdown];
+        let found = Format::NAMES.iter().zip(formats).find(|(known, _)| **known == name);
+        found.map(|(_, format)| format).ok_or_else(|| UnknownFormat(name.to_owned()))
     }
 }
 

@@ -31,7 +31,6 @@ pub mod scaling;
 pub mod site;
 mod steps;
 pub mod style;
-mod surer;
 pub mod svg;
 pub mod table;
 pub mod view;

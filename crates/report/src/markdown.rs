@@ -60,7 +60,7 @@ fn group_table(group: &Group, shared: &[String], reasons: &[Shared]) -> String {
 fn row_line(row: &Row, shared: &[String], reasons: &[Shared]) -> String {
     let figures = match &row.figure {
         Some(f) => {
-            let [p50, p90, p99] = row.percentiles.map_or([const { String::new() }; 3], |p| [p.p50, p.p90, p.p99].map(|v| f.number(v)));
+            let [p50, p90, p99] = row.percentile_words(f);
             [format!("{} {}", f.value(), f.symbol()).trim_end().to_owned(), f.interval(), p50, p90, p99]
         }
         None => [const { String::new() }; 5],

@@ -113,13 +113,9 @@ fn site_lines(site: &SiteView) -> Vec<Line> {
         lines.extend(site.ratios.iter().map(|r| Line::Note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds), Tone::Plain)));
         lines.push(Line::Note(site.source(), Tone::Faint));
     }
-    if !site.warming.is_empty() {
-        lines.push(Line::Heading("From the start, as more is loaded".into()));
-        lines.extend(site.warming.iter().map(|w| Line::Note(w.clone(), Tone::Plain)));
-    }
-    if !site.crossings.is_empty() {
-        lines.push(Line::Heading("By the size of the pages".into()));
-        lines.extend(site.crossings.iter().map(|c| Line::Note(c.clone(), Tone::Plain)));
+    for (title, told) in [("From the start, as more is loaded", &site.warming), ("By the size of the pages", &site.crossings)] {
+        lines.extend(told.first().map(|_| Line::Heading(title.into())));
+        lines.extend(told.iter().map(|sentence| Line::Note(sentence.clone(), Tone::Plain)));
     }
     lines
 }
@@ -164,9 +160,8 @@ fn cells(row: &Row, shared: &[String], told: Option<usize>) -> Vec<String> {
     let start = [format!("  {}{marked}", row.probe), row.params_without(shared)];
     let figures = match &row.figure {
         Some(f) => {
-            let percentile =
-                |pick: fn(&fingerpost_record::Percentiles) -> f64| row.percentiles.as_ref().map(|p| f.number(pick(p))).unwrap_or_default();
-            [f.value(), f.symbol().into(), f.interval(), percentile(|p| p.p50), percentile(|p| p.p90), percentile(|p| p.p99)]
+            let [p50, p90, p99] = row.percentile_words(f);
+            [f.value(), f.symbol().into(), f.interval(), p50, p90, p99]
         }
         None => ["–".into(), String::new(), String::new(), String::new(), String::new(), String::new()],
     };

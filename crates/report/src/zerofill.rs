@@ -162,13 +162,7 @@ pub fn places(ranking: &Ranking) -> String {
 
 /// A ratio with three digits or as many as it has before the point.
 fn times(ratio: f64) -> String {
-    let digits = if ratio >= 100.0 {
-        0
-    } else if ratio >= 10.0 {
-        1
-    } else {
-        2
-    };
+    let digits = [100.0, 10.0].iter().filter(|least| ratio < **least).count();
     format!("{ratio:.digits$}")
 }
 
@@ -245,16 +239,8 @@ fn costs(a: &Analysis) -> Vec<Line> {
         );
     }
     for g in &a.agreement {
-        lines.push(Line::Note(
-            format!(
-                "{}: {} against {}, ratio {:.2}.",
-                g.what,
-                Unit::Nanoseconds.format(g.ours.value),
-                Unit::Nanoseconds.format(g.kernel.value),
-                g.ratio
-            ),
-            Tone::Plain,
-        ));
+        let [ours, kernel] = [g.ours, g.kernel].map(|e| Unit::Nanoseconds.format(e.value));
+        lines.push(Line::Note(format!("{}: {ours} against {kernel}, ratio {:.2}.", g.what, g.ratio), Tone::Plain));
     }
     if !a.zeroing.is_empty() && a.agreement.is_empty() {
         lines.push(Line::Note(

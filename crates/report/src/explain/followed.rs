@@ -41,16 +41,9 @@ pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool
     if let Some((generator, check)) = paths.generator.as_ref().zip(check) {
         // Adding nothing makes what is rounded to nothing from below +0.0.
         let off = |d: f64| format!("{:+.1} %", (d * 1000.0).round() / 10.0 + 0.0);
-        told.push((
-            format!(
-                "load generator: {}; the followed differ by {} in number, {} in the median, {} in the 99th percentile",
-                latency(generator),
-                off(check.count),
-                off(check.p50),
-                off(check.p99)
-            ),
-            false,
-        ));
+        let (account, [n, p50, p99]) = (latency(generator), [check.count, check.p50, check.p99].map(off));
+        let differ = format!("the followed differ by {n} in number, {p50} in the median, {p99} in the 99th percentile");
+        told.push((format!("load generator: {account}; {differ}"), false));
         told.extend(check.warnings.iter().map(|w| (w.clone(), true)));
     }
     told

@@ -90,13 +90,9 @@ pub fn closer(lines: &[String], style: &Style) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let mut grid = Grid::default();
-    let labelled = lines.iter().enumerate().map(|(n, line)| {
-        let label = if n == 0 { "look closer" } else { "           " };
-        Line::Labelled(label.into(), clean(line), Tone::Plain)
-    });
-    grid.lines.extend(labelled);
-    format!("\n{}", grid.render(style))
+    let labels = std::iter::once("look closer").chain(std::iter::repeat("           "));
+    let lines = labels.zip(lines).map(|(label, line)| Line::Labelled(label.into(), clean(line), Tone::Plain)).collect();
+    format!("\n{}", Grid { columns: Vec::new(), lines }.render(style))
 }
 
 /// The sentences that answer, and the figures below them.
@@ -111,31 +107,20 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     };
     lines.push(Line::Note(clean(&first_sentence(paths, &slow.parts, programs)), Tone::Strong));
     lines.extend(its_functions(paths, &slow.parts).map(|sentence| Line::Note(sentence, Tone::Strong)));
-    if !programs {
-        lines.push(Line::Note(clean(&slow.sentence), Tone::Strong));
-        lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
-        let l = &paths.latency;
-        let figures = format!(
-            "{} requests/s, median {}, 90 % within {}, 99 % within {}: {} requests followed in {} of its time, by {}{}",
-            significant(paths.rate()),
-            time(l.p50),
-            time(l.p90),
-            time(l.p99),
-            paths.followed,
-            time(paths.seconds),
-            clean(&paths.source),
-            slowed(paths)
-        );
-        lines.push(Line::Note(figures, Tone::Faint));
+    lines.extend((!programs).then(|| Line::Note(clean(&slow.sentence), Tone::Strong)));
+    lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
+    let (seen, source) = (time(paths.seconds), clean(&paths.source));
+    let figures = if programs {
+        format!("No request came to it; this is the time of its processes, seen for {seen} by {source}")
     } else {
-        lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
-        let text = format!(
-            "No request came to it; this is the time of its processes, seen for {} by {}",
-            time(paths.seconds),
-            clean(&paths.source)
-        );
-        lines.push(Line::Note(text, Tone::Faint));
-    }
+        let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
+        let (rate, followed, slowed) = (significant(paths.rate()), paths.followed, slowed(paths));
+        format!(
+            "{rate} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {followed} requests followed in {seen} of its time, by \
+             {source}{slowed}"
+        )
+    };
+    lines.push(Line::Note(figures, Tone::Faint));
     lines.extend(e.mapped.iter().map(|sentence| Line::Note(mapped_line(sentence), Tone::Faint)));
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
         let text = format!("{} of the time could not be followed: no cause is guilty by this", percent(paths.not_followed));

@@ -11,9 +11,9 @@ use super::parts::{doubt, scrolling};
 use super::term::term;
 use super::{budget, forest, scaling, waterfall};
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared_in_short, number, settled, sides, summary, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, SURER, changed_parts, gains, interval, not_compared_in_short, number, settled, sides, summary, surer,
+    waterfall_title,
 };
-use crate::surer::{SURER, surer};
 
 /// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by their beginnings.
 pub fn title(c: &Comparison) -> String {

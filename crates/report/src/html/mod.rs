@@ -151,22 +151,20 @@ fn is_published(view: &View) -> bool {
 }
 
 fn reproduce(view: &View) -> Section {
-    if is_published(view) {
-        let body = html! {
+    let body = html! {
+        @if is_published(view) {
             p { "The figures as they were printed, in every format:" }
             pre tabindex="0" { code { "fingerpost show ref:" (view.id) } }
             p { "The same tables with a column of this machine, and what the author concluded judged here:" }
             pre tabindex="0" { code { "fingerpost replay ref:" (view.id) } }
-        };
-        return Section { key: "reproduce", title: "How to reproduce".into(), body };
-    }
-    let body = html! {
-        @if let Some(command) = &view.command {
-            p { "The same probes in the same random order, on this host or another:" }
-            pre tabindex="0" { code { (command) } }
+        } @else {
+            @if let Some(command) = &view.command {
+                p { "The same probes in the same random order, on this host or another:" }
+                pre tabindex="0" { code { (command) } }
+            }
+            p { "Every sample is in the run’s file, which is plain JSON:" }
+            pre tabindex="0" { code { "fingerpost show " (view.id) " --format json" } }
         }
-        p { "Every sample is in the run’s file, which is plain JSON:" }
-        pre tabindex="0" { code { "fingerpost show " (view.id) " --format json" } }
     };
     Section { key: "reproduce", title: "How to reproduce".into(), body }
 }

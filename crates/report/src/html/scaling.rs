@@ -123,15 +123,7 @@ fn table(words: &Words, name: &str, points: &Points, across: &str) -> Markup {
 pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
     let side = |name: &str, value: fn(&(i64, f64, f64)) -> f64| Series {
         name: name.to_owned(),
-        points: curve
-            .points
-            .iter()
-            .enumerate()
-            .map(|(step, p)| {
-                let v = value(p);
-                Point { step, value: v, low: v, high: v }
-            })
-            .collect(),
+        points: curve.points.iter().map(value).enumerate().map(|(step, v)| Point { step, value: v, low: v, high: v }).collect(),
     };
     let percent = |v: f64, one: Option<f64>| one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0));
     // One name on both sides would not tell them apart.

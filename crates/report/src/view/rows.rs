@@ -166,6 +166,11 @@ impl Row {
         }
     }
 
+    /// The percentiles in the digits of its figure; nothing of those that it has not.
+    pub(crate) fn percentile_words(&self, figure: &Figure) -> [String; 3] {
+        self.percentiles.map_or([const { String::new() }; 3], |p| [p.p50, p.p90, p.p99].map(|v| figure.number(v)))
+    }
+
     /// The probe with its parameters.
     pub fn name(&self) -> String {
         if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
