@@ -15,6 +15,7 @@ pub mod service;
 mod wording;
 
 use fingerpost_diagnose::StepFigures;
+use fingerpost_diagnose::client::beside;
 use fingerpost_record::{Finding, Observation, Readings, Run};
 
 pub use explanation::{Explanation, source};
@@ -39,7 +40,12 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
             found.push(Explanation::new(&p.workload, &p.params, &StepFigures::default(), Some(p), Vec::new()));
         }
     }
-    found.into_iter().map(|e| e.with_experiments_of(run).with_client_of(run)).collect()
+    let whole = |e: Explanation| {
+        let own = run.experiments.iter().filter(|x| x.workload == e.workload && x.params == e.params).cloned().collect();
+        let client = if e.workload == service::WORKLOAD { beside(run) } else { None };
+        Explanation { client, ..e.with_experiments(own) }
+    };
+    found.into_iter().map(whole).collect()
 }
 
 fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {

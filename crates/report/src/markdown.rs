@@ -9,16 +9,10 @@ pub fn render(view: &View, labs: &str) -> String {
     let mut text = format!("# {}\n\n", escape(&view.title()));
     view.answers.iter().for_each(|answer| text.push_str(&format!("**{}**\n\n", escape(answer))));
     view.id_beside_title().into_iter().for_each(|id| text.push_str(&format!("- **Run**: {}\n", escape(id))));
-    for fact in &view.headline {
-        text.push_str(&format!("- **{}**: {}\n", fact.name, escape(&fact.text)));
-    }
-    for doubt in &view.doubts {
-        text.push_str(&format!("- **Doubt**: {}\n", escape(doubt)));
-    }
     let reasons = view.shared_reasons();
-    for reason in &reasons {
-        text.push_str(&format!("- **Doubt**: {}\n", escape(&reason.sentence())));
-    }
+    let facts = view.headline.iter().map(|fact| (fact.name, fact.text.clone()));
+    let doubts = view.doubts.iter().cloned().chain(reasons.iter().map(Shared::sentence)).map(|doubt| ("Doubt", doubt));
+    facts.chain(doubts).for_each(|(name, told)| text.push_str(&format!("- **{name}**: {}\n", escape(&told))));
     text.push_str(labs);
     for group in &view.groups {
         let shared = group.shared_params();

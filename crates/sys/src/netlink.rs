@@ -83,14 +83,14 @@ pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Walks the attributes behind a message's head.
-pub(crate) fn each_attribute(mut bytes: &[u8], take: &mut impl FnMut(u16, &[u8])) {
-    while let (Some(length), Some(kind)) = (u16_at(bytes, 0), u16_at(bytes, 2)) {
-        let length = usize::from(length);
-        let Some(data) = bytes.get(4..length) else { return };
-        take(kind & 0x3fff, data);
+/// The attributes behind a message's head: kind and content of each.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (length, kind) = (usize::from(u16_at(bytes, 0)?), u16_at(bytes, 2)?);
+        let data = bytes.get(4..length)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-    }
+        Some((kind & 0x3fff, data))
+    })
 }
 
 /// A number of the machine's byte order at a place, where there is one.
@@ -118,7 +118,7 @@ mod tests {
         assert!(!each_message(&[1, 2, 3], &mut |_| n += 1).unwrap());
         assert!(!each_message(&[200, 0, 0, 0, 20, 0, 0, 0], &mut |_| n += 1).unwrap());
         assert_eq!(n, 0);
-        each_attribute(&[2, 0, 0, 0, 9], &mut |_, _| panic!("an attribute shorter than its head"));
+        assert_eq!(attributes(&[2, 0, 0, 0, 9]).next(), None, "an attribute shorter than its head");
     }
 
     #[test]

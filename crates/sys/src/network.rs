@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use crate::netlink::{Netlink, REQUEST_DUMP, attribute, each_attribute};
+use crate::netlink::{Netlink, REQUEST_DUMP, attribute, attributes};
 use crate::system::{done, made};
 
 /// The attribute that names a queueing discipline (`TCA_KIND` of linux/rtnetlink.h).
@@ -37,11 +37,8 @@ pub fn shapers() -> io::Result<usize> {
 
 /// Whether a message about a queueing discipline is about one that limits a rate or delays packets.
 fn is_shaper(body: &[u8]) -> bool {
-    let mut found = false;
-    each_attribute(body.get(TCMSG..).unwrap_or(&[]), &mut |kind, name| {
-        found |= kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name));
-    });
-    found
+    let shapes = |(kind, name): (u16, &[u8])| kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name));
+    attributes(body.get(TCMSG..).unwrap_or(&[])).any(shapes)
 }
 
 /// The number of the network name space that the calling thread is in.

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::io;
 
-use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute, u32_at, u64_at};
+use crate::netlink::{Netlink, REQUEST_DUMP, attributes, u32_at, u64_at};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const TCPDIAG_GETSOCK: u16 = 18;
@@ -134,28 +134,28 @@ fn parse_tcp(body: &[u8]) -> Option<Tcp> {
         inode: u32_at(body, 68)?,
         ..Tcp::default()
     };
-    each_attribute(body.get(72..)?, &mut |kind, data| {
-        if kind == INET_DIAG_INFO {
-            socket.rtt_us = u32_at(data, 68).unwrap_or(0);
-            // The kernel has all ones before the first acknowledgement.
-            socket.least_rtt_us = u32_at(data, 148).filter(|us| *us != u32::MAX).unwrap_or(0);
-            socket.received = u64_at(data, 128).unwrap_or(0);
-            socket.unsent = u32_at(data, 144).unwrap_or(0);
-            socket.sent = u64_at(data, 200).unwrap_or(0).saturating_sub(u64_at(data, 208).unwrap_or(0));
-        }
-    });
+    for (_, data) in attributes(body.get(72..)?).filter(|(kind, _)| *kind == INET_DIAG_INFO) {
+        socket.rtt_us = u32_at(data, 68).unwrap_or(0);
+        // The kernel has all ones before the first acknowledgement.
+        socket.least_rtt_us = u32_at(data, 148).filter(|us| *us != u32::MAX).unwrap_or(0);
+        socket.received = u64_at(data, 128).unwrap_or(0);
+        socket.unsent = u32_at(data, 144).unwrap_or(0);
+        socket.sent = u64_at(data, 200).unwrap_or(0).saturating_sub(u64_at(data, 208).unwrap_or(0));
+    }
     Some(socket)
 }
 
 /// `struct unix_diag_msg` and its attributes.
 fn parse_unix(body: &[u8]) -> Option<Unix> {
     let mut socket = Unix { state: *body.get(2)?, inode: u32_at(body, 4)?, ..Unix::default() };
-    each_attribute(body.get(16..)?, &mut |kind, data| match kind {
-        UNIX_NAME => socket.name = data.to_vec(),
-        UNIX_PEER => socket.peer = u32_at(data, 0).unwrap_or(0),
-        UNIX_RQLEN => socket.unread = u32_at(data, 0).unwrap_or(0),
-        _ => {}
-    });
+    for (kind, data) in attributes(body.get(16..)?) {
+        match kind {
+            UNIX_NAME => socket.name = data.to_vec(),
+            UNIX_PEER => socket.peer = u32_at(data, 0).unwrap_or(0),
+            UNIX_RQLEN => socket.unread = u32_at(data, 0).unwrap_or(0),
+            _ => {}
+        }
+    }
     Some(socket)
 }
 

@@ -4,7 +4,7 @@
 //! one that was asked for, so a path that has become somebody else's is left alone.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -93,13 +93,7 @@ pub fn make_file(path: &Path, bytes: u64) -> io::Result<()> {
     match io::Error::last_os_error() {
         // File systems that cannot reserve blocks must be written to.
         e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            let zeros = vec![0u8; 1 << 20];
-            let mut left = bytes;
-            while left > 0 {
-                let n = left.min(zeros.len() as u64);
-                file.write_all(&zeros[..n as usize])?;
-                left -= n;
-            }
+            io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
             file.sync_all()
         }
         e => Err(e),

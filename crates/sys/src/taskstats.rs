@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::netlink::{Netlink, REQUEST, attribute, each_attribute, u16_at, u64_at};
+use crate::netlink::{Netlink, REQUEST, attribute, attributes, u16_at, u64_at};
 use crate::procfs::Paths;
 
 /// The family that answers for names of families.
@@ -64,11 +64,7 @@ impl Taskstats {
         let mut netlink = Netlink::open(libc::NETLINK_GENERIC, 16 << 10)?;
         let mut family = None;
         netlink.ask(GENERIC_CONTROL, REQUEST, &question(CONTROL_GET_FAMILY, CONTROL_FAMILY_NAME, b"TASKSTATS\0"), &mut |body| {
-            each_attribute(body.get(4..).unwrap_or(&[]), &mut |kind, data| {
-                if kind == CONTROL_FAMILY_ID {
-                    family = u16_at(data, 0);
-                }
-            });
+            family = body.get(4..).and_then(|body| u16_at(named(body, CONTROL_FAMILY_ID)?, 0));
         })?;
         let family = family.ok_or_else(|| io::Error::other("the kernel does not say which netlink family its account of tasks has"))?;
         Ok(Taskstats { netlink, family })
@@ -78,18 +74,15 @@ impl Taskstats {
     pub fn delays(&mut self, pid: i32) -> io::Result<Delays> {
         let mut found = None;
         self.netlink.ask(self.family, REQUEST, &question(TASKSTATS_GET, ATTRIBUTE_TGID, &pid.to_ne_bytes()), &mut |body| {
-            each_attribute(body.get(4..).unwrap_or(&[]), &mut |kind, data| {
-                if kind == TYPE_AGGREGATE_TGID {
-                    each_attribute(data, &mut |kind, data| {
-                        if kind == TYPE_STATS {
-                            found = parse(data);
-                        }
-                    });
-                }
-            });
+            found = body.get(4..).and_then(|body| parse(named(named(body, TYPE_AGGREGATE_TGID)?, TYPE_STATS)?));
         })?;
         found.ok_or_else(|| io::Error::other("the kernel's answer holds no account of the process"))
     }
+}
+
+/// The content of the attribute of this kind.
+fn named(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find_map(|(kind, data)| (kind == wanted).then_some(data))
 }
 
 /// A generic netlink request with one attribute.

@@ -22,18 +22,13 @@ pub(crate) struct Attr {
     pub(crate) sample_type: u64,
     pub(crate) read_format: u64,
     pub(crate) flags: u64,
-    pub(crate) wakeup: u32,
-    pub(crate) bp_type: u32,
-    pub(crate) config1: u64,
-    pub(crate) config2: u64,
-    pub(crate) branch_sample_type: u64,
+    /// Wake-ups, breakpoints, further configuration, branches.
+    unused: [u64; 4],
     pub(crate) sample_regs_user: u64,
     pub(crate) sample_stack_user: u32,
     pub(crate) clockid: i32,
-    pub(crate) sample_regs_intr: u64,
-    pub(crate) aux_watermark: u32,
-    pub(crate) sample_max_stack: u16,
-    pub(crate) reserved: u16,
+    /// Registers in interrupts, and from version 5 on the auxiliary ring and the depth of stacks.
+    unused_too: [u64; 2],
 }
 
 // Numbers of linux/perf_event.h.

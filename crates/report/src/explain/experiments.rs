@@ -2,7 +2,7 @@
 
 use fingerpost_diagnose::deciding::verdict;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Answer, Asked, Experiment, Measure, Pair, Run, Unit};
+use fingerpost_record::{Answer, Asked, Experiment, Measure, Pair, Unit};
 
 use super::explanation::Explanation;
 use crate::grid::{Align, Grid, Line};
@@ -15,13 +15,6 @@ impl Explanation {
         self.findings = verdict(&self.findings, &experiments);
         self.experiments = experiments;
         self
-    }
-
-    /// With those of a run that were made on this step.
-    pub(super) fn with_experiments_of(self, run: &Run) -> Explanation {
-        let own = run.experiments.iter().filter(|x| x.workload == self.workload && x.params == self.params);
-        let own = own.cloned().collect();
-        self.with_experiments(own)
     }
 }
 

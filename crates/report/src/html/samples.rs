@@ -6,7 +6,7 @@ use fingerpost_record::text::{clean, counted};
 use fingerpost_record::{Measurement, Run};
 use maud::{Markup, html};
 
-use crate::svg::strip::{self, Process};
+use crate::svg::strip;
 use crate::view::{Group, Row};
 
 /// A run's measurements by what their rows show.
@@ -21,9 +21,7 @@ impl<'a> Samples<'a> {
 
     fn strip(&self, row: &Row) -> Option<strip::Strip> {
         let m = self.0.get(&(row.probe.clone(), row.params.clone(), row.version))?;
-        let process = |p: &'a fingerpost_record::Process| Process { samples: &p.samples, disturbed: &p.disturbed, aside: p.aside };
-        let processes: Vec<Process> = m.processes.iter().map(process).collect();
-        strip::strip(&row.name(), row.unit, &processes)
+        strip::strip(&row.name(), row.unit, &m.processes)
     }
 
     /// The strips of a group, folded; nothing where there are no samples.

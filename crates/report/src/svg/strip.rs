@@ -2,24 +2,14 @@
 
 use std::fmt::Write as _;
 
-use fingerpost_record::Unit;
 use fingerpost_record::text::counted;
+use fingerpost_record::{Process, Unit};
 use maud::{Markup, html};
 
 /// The most dots of one strip: a full run has hundreds of strips, and its report stays below a MiB.
 pub const MOST: usize = 70;
 /// The strip's own coordinates; it is stretched to its place, its dots are not.
 const WIDTH: f64 = 1000.0;
-
-/// A process's samples, and which of them were disturbed.
-pub struct Process<'a> {
-    /// One value per batch.
-    pub samples: &'a [f64],
-    /// Indexes of the disturbed ones.
-    pub disturbed: &'a [u32],
-    /// Whether the row's figure is made without this process.
-    pub aside: bool,
-}
 
 /// What of a strip can be told in words.
 pub struct Strip {
@@ -45,7 +35,7 @@ const BEYOND: f64 = 1.0;
 
 /// The samples of a row on a linear axis; nothing where there are none.
 pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
-    let finite = || processes.iter().flat_map(|p| p.samples).copied().filter(|v| v.is_finite());
+    let finite = || processes.iter().flat_map(|p| &p.samples).copied().filter(|v| v.is_finite());
     let total = finite().count();
     if total == 0 {
         return None;
@@ -102,10 +92,14 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
 mod tests {
     use super::*;
 
+    fn process(samples: &[f64], disturbed: &[u32], aside: bool) -> Process {
+        Process { samples: samples.to_vec(), disturbed: disturbed.to_vec(), aside, ..Process::default() }
+    }
+
     #[test]
     fn thousands_of_samples_become_some_dots_with_both_ends() {
         let samples: Vec<f64> = (0..9_000).map(|i| 100.0 + f64::from(i % 77)).collect();
-        let s = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[], aside: false }]).unwrap();
+        let s = strip("x", Unit::Nanoseconds, &[process(&samples, &[], false)]).unwrap();
         assert!(s.shown.0 <= MOST + 2 && s.shown.1 == 9_000, "{:?}", s.shown);
         let text = s.picture.into_string();
         assert!(text.contains("M6 ") && text.contains("M994 ") && text.contains("from 100.0 ns to 176.0 ns"), "{text}");
@@ -115,29 +109,27 @@ mod tests {
     fn an_outlier_stands_at_the_end_and_leaves_the_others_their_width() {
         let mut samples: Vec<f64> = (0..50).map(|i| 100.0 + f64::from(i % 10)).collect();
         samples.push(1e6);
-        let s = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[], aside: false }]).unwrap();
+        let s = strip("x", Unit::Nanoseconds, &[process(&samples, &[], false)]).unwrap();
         let text = s.picture.into_string();
         assert!(text.contains("dots beyond") && text.contains("118.0 ns … 1.000 ms") && text.contains("to 1.000 ms"), "{text}");
         let places: std::collections::BTreeSet<&str> = text.split("d=\"M").nth(1).unwrap().split('M').collect();
         assert!(places.len() >= 10, "{places:?}");
         // A spread that grows steadily has no outliers.
         let steady: Vec<f64> = (0..50).map(|i| 100.0 + f64::from(i)).collect();
-        let even = strip("x", Unit::Nanoseconds, &[Process { samples: &steady, disturbed: &[], aside: false }]).unwrap();
+        let even = strip("x", Unit::Nanoseconds, &[process(&steady, &[], false)]).unwrap();
         assert!(!even.picture.into_string().contains("beyond"));
     }
 
     #[test]
     fn disturbed_ones_are_apart_and_nothing_is_no_strip() {
         let samples = [1.0, 2.0, f64::NAN, 3.0];
-        let text =
-            strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[3], aside: false }]).unwrap().picture.into_string();
+        let text = strip("x", Unit::Nanoseconds, &[process(&samples, &[3], false)]).unwrap().picture.into_string();
         assert_eq!(text.matches("h0").count(), 3);
         assert!(text.contains("dots hit"));
-        let aside =
-            strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[], aside: true }]).unwrap().picture.into_string();
+        let aside = strip("x", Unit::Nanoseconds, &[process(&samples, &[], true)]).unwrap().picture.into_string();
         assert!(aside.contains("dots hit"));
         assert!(strip("x", Unit::Nanoseconds, &[]).is_none());
-        let same = strip("x", Unit::Nanoseconds, &[Process { samples: &[f64::MAX, f64::MIN], disturbed: &[], aside: false }]).unwrap();
+        let same = strip("x", Unit::Nanoseconds, &[process(&[f64::MAX, f64::MIN], &[], false)]).unwrap();
         assert!(!same.picture.into_string().contains("NaN"));
     }
 }

@@ -41,9 +41,11 @@ pub fn check(undo: &Undo, areas: &Areas) -> Result<(), &'static str> {
         Undo::LoopDetach { device, backing, .. } => {
             is_numbered(device, "/dev/loop") && (is_numbered(backing, "/dev/loop") || within(backing))
         }
-        Undo::Unthrottle { file, device } => is_limit_file(file) && is_device_number(device),
+        Undo::Unthrottle { file, device } => {
+            is_named_in_group(file, |n| n.starts_with("blkio.throttle.") && n.ends_with("_device")) && is_device_number(device)
+        }
         Undo::ZramReset { number, .. } => *number <= 1 << 20,
-        Undo::GroupSetting { file, content } => is_group_setting(file, content),
+        Undo::GroupSetting { file, content } => is_named_in_group(file, |name| is_setting(name, content)),
         Undo::Threads { before } => before.is_plausible(),
         Undo::Autogroup { before } => before.is_plausible(),
         Undo::Continue { processes, boot } => boot.len() <= 64 && processes.len() <= MOST && processes.iter().all(|(pid, _)| *pid > 1),
@@ -75,18 +77,12 @@ fn is_group_place(place: &Place) -> bool {
 }
 
 fn is_group(directory: &Path) -> bool {
-    let named = directory.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(GROUPS));
-    plain(directory) && named && directory.parent().is_some_and(in_groups)
+    is_named_in_group(directory, |name| name.starts_with(GROUPS))
 }
 
-fn is_group_setting(file: &Path, content: &str) -> bool {
-    let named = file.file_name().and_then(OsStr::to_str).is_some_and(|name| is_setting(name, content));
-    plain(file) && named && file.parent().is_some_and(in_groups)
-}
-
-fn is_limit_file(file: &Path) -> bool {
-    let named = file.file_name().and_then(OsStr::to_str).is_some_and(|n| n.starts_with("blkio.throttle.") && n.ends_with("_device"));
-    plain(file) && named && file.parent().is_some_and(in_groups)
+/// Whether it is a file or group of such a name in a control group.
+fn is_named_in_group(path: &Path, named: impl Fn(&str) -> bool) -> bool {
+    plain(path) && path.file_name().and_then(OsStr::to_str).is_some_and(named) && path.parent().is_some_and(in_groups)
 }
 
 /// Whether a directory is of the file system of control groups. One that has gone needs no undoing, and harms nobody.

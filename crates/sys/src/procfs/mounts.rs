@@ -72,16 +72,9 @@ pub fn unescape(text: &str) -> String {
     while let Some((&byte, tail)) = rest.split_first() {
         let octal = tail.get(..3).filter(|digits| byte == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
         let value = octal.and_then(|digits| digits.iter().try_fold(0u8, |n, d| n.checked_mul(8)?.checked_add(d - b'0')));
-        match value {
-            Some(value) => {
-                bytes.push(value);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
+        let (byte, digits) = value.map_or((byte, 0), |value| (value, 3));
+        bytes.push(byte);
+        rest = &tail[digits..];
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
