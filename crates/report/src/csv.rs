@@ -6,7 +6,7 @@ use fingerpost_record::{Better, Run};
 use crate::view::{Row, View, outcome_name};
 use crate::{csv_derived, groups};
 
-pub use crate::csv_line::{HEADER, line, word};
+pub use crate::csv_derived::{HEADER, line, word};
 
 /// The whole run: its measurements, and behind them what the laboratories of memory and arithmetic derive from them.
 pub fn render(run: &Run, view: &View) -> String {

@@ -12,7 +12,6 @@ mod neighbours;
 pub(crate) mod pieces;
 mod screen;
 pub mod service;
-mod wording;
 
 use fingerpost_diagnose::StepFigures;
 use fingerpost_diagnose::client::beside;

@@ -10,7 +10,6 @@ pub mod compare_markdown;
 mod compare_words;
 pub mod csv;
 mod csv_derived;
-mod csv_line;
 pub mod desktop;
 pub mod explain;
 pub mod figure;

@@ -96,11 +96,6 @@ fn without(table: &Replayed) -> Option<String> {
     (empty > 0).then(|| if table.measured_by.is_empty() { format!("{of}.") } else { format!("{of}; measured by: {}", table.measured_by) })
 }
 
-/// What heads the intervals.
-pub fn interval_title(table: &Replayed) -> &'static str {
-    if table.own_is_published { "interval" } else { "95 % interval" }
-}
-
 /// How many of the conclusions are true, false, not resolved and not measured here; kinds that none is of are left out.
 pub fn summary(replay: &Replay) -> String {
     const KINDS: [(Answer, &str); 4] =
@@ -163,9 +158,13 @@ fn table(t: &Replayed, notes_below: bool) -> Grid {
     let mut grid =
         Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
     let intervals = t.lines.iter().any(|line| line.here.as_ref().is_some_and(|here| here.without_interval.is_none()));
-    let interval = if intervals { interval_title(t).to_owned() } else { String::new() };
+    let interval = match intervals {
+        true if t.own_is_published => "interval",
+        true => "95 % interval",
+        false => "",
+    };
     let about = t.about.unwrap_or_default().to_owned();
-    let head = [unit_title(t), about].into_iter().chain(t.systems.iter().cloned()).chain([OWN.into(), interval, String::new()]);
+    let head = [unit_title(t), about].into_iter().chain(t.systems.iter().cloned()).chain([OWN, interval, ""].map(str::to_owned));
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
     let (shared, own) = lines_apart(t);
     if !shared.is_empty() {

@@ -165,10 +165,10 @@ fn cells(row: &Row, shared: &[String], told: Option<usize>) -> Vec<String> {
         }
         None => ["–".into(), String::new(), String::new(), String::new(), String::new(), String::new()],
     };
-    start.into_iter().chain(figures).chain([row.lmbench.clone().unwrap_or_default()]).chain(row.counters.map(counter)).collect()
-}
-
-/// A counter's reading per operation.
-fn counter(reading: Option<f64>) -> String {
-    reading.map(significant).unwrap_or_default()
+    start
+        .into_iter()
+        .chain(figures)
+        .chain([row.lmbench.clone().unwrap_or_default()])
+        .chain(row.counters.map(|of| of.map(significant).unwrap_or_default()))
+        .collect()
 }

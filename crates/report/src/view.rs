@@ -1,6 +1,5 @@
 //! A run as groups of rows of cleaned text and figures: what every format is made of.
 
-pub mod order;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -10,7 +9,7 @@ use rows::{group_rows, text};
 
 use crate::words::{moment, whole_bytes};
 
-pub use rows::{COUNTERS, Group, Row, Shared, Skipped, outcome_name};
+pub use rows::{COUNTERS, Group, Row, Shared, Skipped, in_order, outcome_name};
 
 /// A name and what there is to say under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,22 +97,7 @@ impl View {
     pub fn count(&self, outcome: Outcome) -> usize {
         self.groups.iter().flat_map(|g| &g.rows).filter(|r| r.outcome == outcome).count()
     }
-}
 
-/// See [`View::lead_facts`].
-const LEADING: [&str; 6] = ["Host", "Label", "Note", "Measured", "Published", "Source"];
-
-/// A doubt's first sentence, which says what is the matter, and the rest, which says what to do.
-pub fn parts_of_doubt(doubt: &str) -> (&str, &str) {
-    let begins = |at: &usize| doubt[at + 2..].starts_with(char::is_uppercase);
-    let end = doubt.match_indices(". ").map(|(at, _)| at).find(begins);
-    end.map_or((doubt, ""), |at| (&doubt[..=at], &doubt[at + 2..]))
-}
-
-/// A reason that fewer rows have than these is told at each.
-const SHARED_FROM: usize = 3;
-
-impl View {
     /// Reasons that several rows with a figure share, in the order met.
     pub fn shared_reasons(&self) -> Vec<Shared> {
         let mut list: Vec<Shared> = Vec::new();
@@ -128,6 +112,19 @@ impl View {
         list
     }
 }
+
+/// See [`View::lead_facts`].
+const LEADING: [&str; 6] = ["Host", "Label", "Note", "Measured", "Published", "Source"];
+
+/// A doubt's first sentence, which says what is the matter, and the rest, which says what to do.
+pub fn parts_of_doubt(doubt: &str) -> (&str, &str) {
+    let begins = |at: &usize| doubt[at + 2..].starts_with(char::is_uppercase);
+    let end = doubt.match_indices(". ").map(|(at, _)| at).find(begins);
+    end.map_or((doubt, ""), |at| (&doubt[..=at], &doubt[at + 2..]))
+}
+
+/// A reason that fewer rows have than these is told at each.
+const SHARED_FROM: usize = 3;
 
 fn headline(run: &Run) -> Vec<Fact> {
     let h = &run.host;

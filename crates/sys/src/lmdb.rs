@@ -70,11 +70,6 @@ fn value(bytes: &[u8]) -> ffi::MDB_val {
     ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
 }
 
-/// How a cursor gets to the first key from this one on; LMDB knows no empty key.
-fn first_or_from(key: &[u8]) -> ffi::MDB_cursor_op {
-    if key.is_empty() { ffi::MDB_FIRST } else { ffi::MDB_SET_RANGE }
-}
-
 /// Makes the file of locks, with its blocks. LMDB makes it with a hole in it and maps it: on a full disk its first touch would end the
 /// process with a signal.
 fn make_locks(path: &Path) -> io::Result<()> {
@@ -321,7 +316,8 @@ unsafe fn bytes<'a>(val: &ffi::MDB_val) -> &'a [u8] {
 /// The transaction must be active, and must neither end nor write while the slices are in use.
 unsafe fn lower_bound<'a>(txn: *mut ffi::MDB_txn, dbi: ffi::MDB_dbi, key: &[u8]) -> io::Result<Option<(&'a [u8], &'a [u8])>> {
     let mut cursor = ptr::null_mut();
-    let from = first_or_from(key);
+    // LMDB knows no empty key.
+    let from = if key.is_empty() { ffi::MDB_FIRST } else { ffi::MDB_SET_RANGE };
     let (mut key, mut data) = (value(key), value(&[]));
     // SAFETY: the transaction is active, as the caller promises; the cursor is closed here, and what it gave outlives it.
     unsafe {

@@ -60,11 +60,15 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     done(rc).map(|_| answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
+/// The resolution that the kernel states for the monotonic clock.
+pub fn clock_resolution() -> io::Result<Duration> {
+    let answer = rustix::time::clock_getres(rustix::time::ClockId::Monotonic);
+    Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32))
+}
+
 /// CPU time that the calling process has used, all threads, user and kernel.
 pub fn own_cpu_time() -> io::Result<Duration> {
-    let mut answer = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec.
-    done(unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut answer) })?;
+    let answer = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32))
 }
 
@@ -128,6 +132,7 @@ mod tests {
         assert!(free_bytes(Path::new("/")).is_ok());
         assert!(free_bytes(Path::new("/no/such/place")).is_err());
         assert!(free_bytes(Path::new("/\0")).is_err());
+        assert!(clock_resolution().unwrap() > Duration::ZERO);
         assert!(thread_switches().is_ok());
     }
 

@@ -23,12 +23,12 @@ pub(crate) struct Attr {
     pub(crate) read_format: u64,
     pub(crate) flags: u64,
     /// Wake-ups, breakpoints, further configuration, branches.
-    unused: [u64; 4],
+    pub(crate) unused: [u64; 4],
     pub(crate) sample_regs_user: u64,
     pub(crate) sample_stack_user: u32,
     pub(crate) clockid: i32,
     /// Registers in interrupts, and from version 5 on the auxiliary ring and the depth of stacks.
-    unused_too: [u64; 2],
+    pub(crate) unused_too: [u64; 2],
 }
 
 // Numbers of linux/perf_event.h.

@@ -3,13 +3,12 @@
 use fingerpost_diagnose::check::{Check, check};
 use fingerpost_diagnose::client::Beside;
 use fingerpost_diagnose::mapped::mapped;
+use fingerpost_diagnose::service::without_a_baseline;
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
-use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
+use fingerpost_diagnose::{PROGRAMS, StepFigures, TOO_LITTLE_FOLLOWED, explain};
 use fingerpost_record::{Budget, Experiment, Finding, Observation, Params, Paths, Readings};
 use serde::Serialize;
-
-use super::wording::worded;
 
 /// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
 #[derive(Clone, Debug, Serialize)]
@@ -88,4 +87,30 @@ impl Explanation {
 /// How threads were seen.
 pub fn source(observations: &[Observation]) -> String {
     observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
+}
+
+/// The workload under which a record has a service.
+pub const WORKLOAD: &str = "service";
+/// What a record calls “server user code”.
+pub(super) const OWN_CODE: &str = "the program's own code";
+
+/// A finding in the words of a service: it has requests, or is a program, and never transactions.
+pub(super) fn worded(finding: Finding, workload: &str, totals: &Readings) -> Finding {
+    if workload != WORKLOAD {
+        return finding;
+    }
+    let mut finding = without_a_baseline(finding, totals);
+    let programs = totals.known(PROGRAMS).is_some();
+    for text in &mut finding.evidence {
+        *text = text.replace("server user code", OWN_CODE);
+        *text = if programs {
+            text.replace("per transaction", "in all").replace("of a request", "of the program's time").replace("the server", "the program")
+        } else {
+            text.replace("transaction", "request").replace(
+                "the client shares the server's CPUs; it did not find itself to be the limit",
+                "its clients run on this machine and use the same CPUs",
+            )
+        };
+    }
+    finding
 }

@@ -2,10 +2,9 @@
 
 use fingerpost_record::{Budget, Status};
 
-use super::explanation::Explanation;
+use super::explanation::{Explanation, WORKLOAD};
 use super::lines::{headline, mapped_line, steps};
 use super::pieces::{bar, suspects_grid, threads_grid};
-use super::wording::WORKLOAD;
 use super::{experiments, followed, service};
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};

@@ -11,19 +11,18 @@ use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Status};
 
-use super::explanation::Explanation;
+use super::explanation::{Explanation, OWN_CODE};
 use super::followed::{account, rows};
 use super::lines::mapped_line;
 use super::pieces::{bar, suspects_grid, threads_grid};
-use super::wording::OWN_CODE;
 use super::{client, experiments, functions, hardware, neighbours};
 use crate::compare_words as compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
 use crate::words::{clean, percent, time};
 
+pub use super::explanation::WORKLOAD;
 pub use super::hardware::HARDWARE;
-pub use super::wording::WORKLOAD;
 
 /// Parts of the budget that fit on a screen.
 const PARTS: usize = 8;

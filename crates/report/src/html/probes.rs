@@ -12,7 +12,7 @@ use super::term::{breakable, defined, term, words_whole};
 use crate::figure::Figure;
 use crate::key_figures;
 use crate::svg::{Axis, cells};
-use crate::view::{Group, Row, Shared, View, order, outcome_name};
+use crate::view::{Group, Row, Shared, View, in_order, outcome_name};
 
 /// A few figures in large letters.
 pub fn tiles(view: &View) -> Markup {
@@ -98,7 +98,7 @@ fn kinds(group: &Group) -> Vec<(Unit, Better)> {
 
 /// Rows with their figures, in the order of a run's page, whatever was measured last.
 pub fn so_far(rows: &[Measurement]) -> Markup {
-    let rows = order::of(rows);
+    let rows = in_order(rows);
     let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));
     let words = |row: &Measurement, common: bool| {
         let own = row.params.iter().filter(|(key, value)| shared(key, value) == common);

@@ -6,7 +6,6 @@ use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Measurement, Outcome, Percentiles, Unit};
 
-use super::order;
 use crate::figure::Figure;
 use crate::groups;
 
@@ -192,10 +191,26 @@ pub(super) fn text(hostile: &str) -> String {
     clean(hostile).trim().to_owned()
 }
 
+/// The rows in the order shown: that of the groups and their probes, then of the parameters. They are measured in a random order, which
+/// decides only where neither group, probe nor parameters do.
+pub fn in_order(measurements: &[Measurement]) -> Vec<&Measurement> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let mut rows: Vec<_> = measurements
+        .iter()
+        .map(|m| {
+            let (place, group) = groups::group_of(&m.probe);
+            let next = first.len();
+            ((place, groups::place_in(group, &m.probe), *first.entry(m.probe.as_str()).or_insert(next), &m.params), m)
+        })
+        .collect();
+    rows.sort_by_key(|(place, _)| *place);
+    rows.into_iter().map(|(_, m)| m).collect()
+}
+
 /// Rows in the order shown, those of one group together.
 pub(super) fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
     let mut list: Vec<Group> = Vec::new();
-    for m in order::of(measurements) {
+    for m in in_order(measurements) {
         let (_, group) = groups::group_of(&m.probe);
         match list.last_mut() {
             Some(last) if last.key == group.key => last.rows.push(Row::of(m)),

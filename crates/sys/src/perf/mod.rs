@@ -72,17 +72,15 @@ pub enum Mode {
 /// Whose events count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// A thread, or 0 for the calling one.
-    pub thread: i32,
     /// Whether threads and processes that it creates from now on count, too. Their counts arrive when they end.
     pub inherit: bool,
 }
 
 impl Target {
     /// The calling thread alone.
-    pub const SELF: Self = Self { thread: 0, inherit: false };
+    pub const SELF: Self = Self { inherit: false };
     /// The calling thread and what it creates.
-    pub const SELF_AND_CHILDREN: Self = Self { thread: 0, inherit: true };
+    pub const SELF_AND_CHILDREN: Self = Self { inherit: true };
 }
 
 /// One counter's state.
@@ -172,7 +170,7 @@ fn open_one(event: Event, mode: Mode, target: Target, leader: i32) -> io::Result
     };
     let read_format = FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING;
     let attr = Attr { kind, config, read_format, flags, ..Attr::default() };
-    perf_event_open(&attr, target.thread, ANY, leader).map(File::from)
+    perf_event_open(&attr, 0, ANY, leader).map(File::from)
 }
 
 fn read_one(mut counter: &File) -> io::Result<Reading> {
@@ -201,23 +199,14 @@ const KERNEL: [(Event, Mode); 2] = [(Event::Instructions, Mode::Kernel), (Event:
 /// Instructions and cycles, user and kernel apart.
 #[derive(Debug)]
 pub struct Counters {
-    set: EventSet,
+    /// To be switched on and off.
+    pub set: EventSet,
 }
 
 impl Counters {
     /// Opens the counters, disabled. Where only user code may be counted, the kernel's figures will be absent.
     pub fn open(target: Target) -> Result<Self, Refusal> {
         EventSet::open(&[USER, KERNEL].concat(), target).or_else(|_| EventSet::open(&USER, target)).map(|set| Self { set })
-    }
-
-    /// Starts counting.
-    pub fn enable(&self) -> io::Result<()> {
-        self.set.enable()
-    }
-
-    /// Stops counting.
-    pub fn disable(&self) -> io::Result<()> {
-        self.set.disable()
     }
 
     /// What was counted since they were opened.
@@ -244,9 +233,9 @@ impl Counts {
 /// Some hypervisors let the counters be opened and never move them: only counting shows it.
 pub fn availability() -> Result<(), Refusal> {
     let counters = Counters::open(Target::SELF)?;
-    let counted = counters.enable().and_then(|()| {
+    let counted = counters.set.enable().and_then(|()| {
         (0..10_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000);
-        counters.disable()?;
+        counters.set.disable()?;
         counters.read()
     });
     match counted {
@@ -341,9 +330,9 @@ mod tests {
             Err(refusal) => assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty()),
             Ok(_) => {
                 let counters = Counters::open(Target::SELF).unwrap();
-                counters.enable().unwrap();
+                counters.set.enable().unwrap();
                 (0..100_000u64).fold(1, |sum, n| std::hint::black_box(sum ^ n));
-                counters.disable().unwrap();
+                counters.set.disable().unwrap();
                 let counts = counters.read().unwrap();
                 assert!(counts.user_instructions >= 100_000.0, "{counts:?}");
             }
