@@ -12,9 +12,10 @@ use super::protocol::now_ns;
 use super::tally::Times;
 
 /// How far the request of a connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// No request under way.
+    #[default]
     Idle,
     /// The connection is being established.
     Connecting,
@@ -27,7 +28,7 @@ pub enum Stage {
 }
 
 /// A connection, or the place for one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Connection {
     /// The socket, when there is one.
     pub socket: Option<OwnedFd>,
@@ -43,21 +44,6 @@ pub struct Connection {
     pub generation: u32,
     /// Whether it ever had an answer.
     pub answered: bool,
-}
-
-impl Default for Connection {
-    /// A place without a socket.
-    fn default() -> Self {
-        Connection {
-            socket: None,
-            stage: Stage::Idle,
-            parser: Parser::new(false),
-            times: Times { intended: 0, started: 0 },
-            asked: 0,
-            generation: 0,
-            answered: false,
-        }
-    }
 }
 
 impl Connection {

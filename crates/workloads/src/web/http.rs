@@ -2,7 +2,7 @@
 //!
 //! The parser keeps no body. It tells where an answer ends, what its status was, and whether the connection can be used again.
 
-use std::fmt;
+use thiserror::Error;
 
 /// The longest head (status line and fields) that is read.
 const MAX_HEAD: usize = 64 << 10;
@@ -32,47 +32,41 @@ pub enum Progress {
 }
 
 /// Why bytes are not an HTTP answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadAnswer {
     /// The status line or a field is malformed.
+    #[error("malformed answer ({0})")]
     Head(String),
     /// The length of the body is contradictory or not a number.
+    #[error("malformed answer (contradictory length)")]
     Length,
     /// A chunk is malformed.
+    #[error("malformed answer (chunk)")]
     Chunk,
     /// The head or a chunk's size line is longer than any honest one.
+    #[error("malformed answer (head too long)")]
     TooLong,
     /// The connection closed within an answer.
+    #[error("connection closed within an answer")]
     Truncated,
     /// The connection closed before the first byte of an answer.
+    #[error("connection closed without an answer")]
     Empty,
 }
 
-impl fmt::Display for BadAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadAnswer::Head(why) => write!(f, "malformed answer ({why})"),
-            BadAnswer::Length => f.write_str("malformed answer (contradictory length)"),
-            BadAnswer::Chunk => f.write_str("malformed answer (chunk)"),
-            BadAnswer::TooLong => f.write_str("malformed answer (head too long)"),
-            BadAnswer::Truncated => f.write_str("connection closed within an answer"),
-            BadAnswer::Empty => f.write_str("connection closed without an answer"),
-        }
-    }
-}
-
 /// What a head says about the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Head {
     status: u16,
     framing: Framing,
     keep_alive: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Framing {
     Length(u64),
     Chunked,
+    #[default]
     UntilClose,
 }
 
@@ -84,9 +78,10 @@ pub struct HeadCache {
     head: Option<Head>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Before or within a head.
+    #[default]
     Head,
     /// Within a body of which so much is left.
     Body { left: u64 },
@@ -103,7 +98,7 @@ enum State {
 }
 
 /// Reads one answer after another from a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Parser {
     state: State,
     /// What is kept of a head or line that came in pieces.
@@ -113,20 +108,13 @@ pub struct Parser {
     /// Whether the request was HEAD, whose answers have no body whatever their fields say.
     no_body: bool,
     /// Whether any byte of this answer has come.
-    begun: bool,
+    pub(super) begun: bool,
 }
 
 impl Parser {
     /// A parser for the answers to GET requests, or to HEAD requests.
     pub fn new(head_request: bool) -> Self {
-        Parser {
-            state: State::Head,
-            kept: Vec::new(),
-            head: Head { status: 0, framing: Framing::UntilClose, keep_alive: false },
-            body: 0,
-            no_body: head_request,
-            begun: false,
-        }
+        Parser { no_body: head_request, ..Parser::default() }
     }
 
     /// Gets ready for a new connection.
@@ -135,11 +123,6 @@ impl Parser {
         self.kept.clear();
         self.body = 0;
         self.begun = false;
-    }
-
-    /// Whether a part of an answer has come.
-    pub fn begun(&self) -> bool {
-        self.begun
     }
 
     /// Takes the next bytes of the connection.

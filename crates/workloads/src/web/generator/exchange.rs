@@ -149,7 +149,7 @@ impl Generator {
                 Stage::Idle => doing.idle += 1,
                 Stage::Connecting => doing.connecting += 1,
                 Stage::Pausing => doing.pausing += 1,
-                Stage::Receiving if c.parser.begun() => doing.receiving += 1,
+                Stage::Receiving if c.parser.begun => doing.receiving += 1,
                 Stage::Sending(_) | Stage::Receiving => doing.waiting += 1,
             }
         }
