@@ -11,8 +11,6 @@ pub struct Sockets {
     pub time_wait: u64,
     /// Connections turned away because a listener's accept queue was full.
     pub listen_overflows: u64,
-    /// Connections turned away at a listener for any reason.
-    pub listen_drops: u64,
 }
 
 impl Sockets {
@@ -23,7 +21,6 @@ impl Sockets {
         Sockets {
             time_wait: time_wait(&sockstat).unwrap_or(0),
             listen_overflows: netstat_counter(&netstat, "TcpExt", "ListenOverflows").unwrap_or(0),
-            listen_drops: netstat_counter(&netstat, "TcpExt", "ListenDrops").unwrap_or(0),
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+pub use fingerpost_sys::trace::monotonic_ns as now_ns;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -106,13 +107,6 @@ pub struct StallNs {
     pub length: u64,
     /// Its cause as far as the generator can tell.
     pub why: String,
-}
-
-/// The monotonic clock.
-#[inline]
-pub fn now_ns() -> u64 {
-    let t = clock_gettime(ClockId::Monotonic);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// CPU time of this process, user and system.

@@ -32,12 +32,10 @@ pub struct Tally {
     open_loop: bool,
     /// What went wrong within the window.
     pub errors: BTreeMap<String, u64>,
-    /// What went wrong before it.
-    pub early_errors: BTreeMap<String, u64>,
 }
 
 /// Times of one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// When it should have begun.
     pub intended: u64,
@@ -112,14 +110,10 @@ impl Tally {
         self.error(super::errors::UNSENT, now);
     }
 
-    /// Something went wrong.
+    /// Something went wrong. Before the window it does not count.
     pub fn error(&mut self, kind: &str, now: u64) {
-        let errors = if self.begun(now) { &mut self.errors } else { &mut self.early_errors };
-        match errors.get_mut(kind) {
-            Some(n) => *n += 1,
-            None => {
-                errors.insert(kind.to_owned(), 1);
-            }
+        if self.begun(now) {
+            *self.errors.entry(kind.to_owned()).or_default() += 1;
         }
     }
 
