@@ -89,24 +89,14 @@ pub static TABLES: [Table; 3] = [
 ];
 
 impl Table {
-    /// The statement that makes the table; `options` follows the closing parenthesis (a storage engine).
-    pub fn create(&self, options: &str) -> String {
-        self.create_as("", options)
-    }
-
-    /// The same under a name that begins with `prefix`.
-    pub fn create_as(&self, prefix: &str, options: &str) -> String {
+    /// The statement that makes the table under a name that begins with `prefix`; `options` follows the closing parenthesis (a storage engine).
+    pub fn create(&self, prefix: &str, options: &str) -> String {
         let columns: Vec<String> = self.columns.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
         format!("CREATE TABLE {prefix}{} ({}){options}", self.name, columns.join(", "))
     }
 
-    /// The statements that make its indexes.
-    pub fn create_indexes(&self) -> impl Iterator<Item = String> + '_ {
-        self.create_indexes_as("")
-    }
-
-    /// The same where the names of table and indexes begin with `prefix`.
-    pub fn create_indexes_as<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
+    /// The statements that make its indexes, where the names of table and indexes begin with `prefix`.
+    pub fn create_indexes<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
         self.indexes.iter().map(move |(name, columns)| format!("CREATE INDEX {prefix}{name} ON {prefix}{} ({columns})", self.name))
     }
 }

@@ -28,7 +28,7 @@ impl Dump {
     pub fn of(data: &Data, options: &str) -> Dump {
         let mut dump = Dump { statements: Vec::new(), rows: 0 };
         for table in &TABLES {
-            dump.statements.push(table.create_as(PREFIX, options));
+            dump.statements.push(table.create(PREFIX, options));
             let mut sql = String::new();
             let Ok(()) = data.each_row(table, |row| {
                 match sql.is_empty() {
@@ -43,7 +43,7 @@ impl Dump {
                 Ok::<(), Infallible>(())
             });
             dump.statements.extend((!sql.is_empty()).then_some(sql));
-            dump.statements.extend(table.create_indexes_as(PREFIX));
+            dump.statements.extend(table.create_indexes(PREFIX));
         }
         dump
     }

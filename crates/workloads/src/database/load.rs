@@ -16,6 +16,10 @@ use fingerpost_sys::trace::monotonic_ns;
 use crate::database::connection::{Connection, QueryError, Target};
 use crate::database::messages::{Load, StepOrder, StepReply};
 use crate::database::mix::{Nowhere, Site, User};
+use crate::database::mysql::MySqlConnection;
+use crate::database::postgres::PgConnection;
+use crate::database::redis::RedisConnection;
+use crate::database::sqlite::SqliteConnection;
 use crate::database::stalls;
 use crate::database::turns::Turns;
 use crate::database::watch::{Progress, Watch, Watched};
@@ -118,7 +122,7 @@ impl Generator {
     /// Connects all clients before any sends a query: a server that starts a process for each takes a while.
     fn connect_all(&self, clients: usize) -> Result<Vec<Box<dyn Connection>>, String> {
         (0..clients)
-            .map(|i| self.load.target.connect().map_err(|e| format!("client {} of {clients} could not connect: {e}", i + 1)))
+            .map(|i| connect(&self.load.target).map_err(|e| format!("client {} of {clients} could not connect: {e}", i + 1)))
             .collect()
     }
 
@@ -160,6 +164,16 @@ impl Generator {
             saturated: fullness.verdict(),
         })
     }
+}
+
+/// Connects and prepares every statement.
+fn connect(target: &Target) -> Result<Box<dyn Connection>, QueryError> {
+    Ok(match target {
+        Target::Sqlite { file, synchronous } => Box::new(SqliteConnection::open(file, synchronous)?),
+        Target::MySql { login, .. } => Box::new(MySqlConnection::prepared(login)?),
+        Target::Postgres { login } => Box::new(PgConnection::prepared(login)?),
+        Target::Redis { login } => Box::new(RedisConnection::connect(login)?),
+    })
 }
 
 /// One client.
@@ -214,7 +228,7 @@ impl Client {
         }
         self.connection = None;
         for _ in 0..RECONNECTS {
-            match self.target.connect() {
+            match connect(&self.target) {
                 Ok(fresh) => {
                     self.connection = Some(fresh);
                     return;

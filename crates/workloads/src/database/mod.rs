@@ -7,7 +7,6 @@
 //!   └─ guard process               only for a user's own server: makes a database there and drops it, whatever happens
 //! ```
 
-mod connect;
 pub(crate) mod connection;
 mod data;
 mod dump;
@@ -264,10 +263,6 @@ impl Workload for Database<'_> {
 
     fn stamps(&self) -> Option<Stamps> {
         self.stamps.clone()
-    }
-
-    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
-        self.step_observed(params, length, &mut || {})
     }
 
     fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {

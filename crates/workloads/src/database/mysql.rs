@@ -73,7 +73,7 @@ impl MySqlConnection {
     pub fn load(&mut self, data: &Data, storage: Option<&str>) -> Result<(), QueryError> {
         let options = storage.map(|name| format!(" ENGINE={name}")).unwrap_or_default();
         for table in &TABLES {
-            self.text(&table.create(&options))?;
+            self.text(&table.create("", &options))?;
             // One commit for each table; for engines without transactions it changes nothing.
             self.text("BEGIN")?;
             let mut sql = String::with_capacity(LOAD_BATCH + 2048);
@@ -93,7 +93,7 @@ impl MySqlConnection {
                 self.text(&sql)?;
             }
             self.text("COMMIT")?;
-            for index in table.create_indexes() {
+            for index in table.create_indexes("") {
                 self.text(&index)?;
             }
             self.text(&format!("ANALYZE TABLE {}", table.name))?;

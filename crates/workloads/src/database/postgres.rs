@@ -171,9 +171,9 @@ impl PgConnection {
     pub fn load(&mut self, data: &Data) -> Result<(), QueryError> {
         self.text("BEGIN")?;
         for table in &TABLES {
-            self.text(&table.create(""))?;
+            self.text(&table.create("", ""))?;
             self.copy(data, table)?;
-            for index in table.create_indexes() {
+            for index in table.create_indexes("") {
                 self.text(&index)?;
             }
         }

@@ -35,12 +35,12 @@ impl SqliteConnection {
     pub fn load(&mut self, data: &Data) -> Result<(), QueryError> {
         let transaction = self.sqlite.transaction().map_err(refusal)?;
         for table in &TABLES {
-            transaction.execute_batch(&table.create("")).map_err(refusal)?;
+            transaction.execute_batch(&table.create("", "")).map_err(refusal)?;
             let marks = vec!["?"; table.columns.len()].join(", ");
             let mut insert = transaction.prepare(&format!("INSERT INTO {} VALUES ({marks})", table.name)).map_err(refusal)?;
             data.each_row(table, |row| insert.execute(params_from_iter(row)).map(drop)).map_err(refusal)?;
             drop(insert);
-            table.create_indexes().try_for_each(|sql| transaction.execute_batch(&sql)).map_err(refusal)?;
+            table.create_indexes("").try_for_each(|sql| transaction.execute_batch(&sql)).map_err(refusal)?;
         }
         transaction.execute_batch("ANALYZE").map_err(refusal)?;
         transaction.commit().map_err(refusal)?;

@@ -9,7 +9,6 @@ mod body;
 mod crowd;
 mod find;
 mod request;
-mod source;
 
 use std::convert::Infallible;
 use std::io;
@@ -29,7 +28,7 @@ pub use answer::encode;
 use body::Body;
 use crowd::{Crowd, Member};
 use find::Finder;
-pub use source::Source;
+pub use find::Source;
 
 /// Connections at a time, in all.
 const CONNECTIONS: usize = 256;

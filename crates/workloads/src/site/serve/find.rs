@@ -4,14 +4,30 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 
-use fingerpost_odb::{Entry, Error, Kind, Part, Reader};
+use fingerpost_odb::{Database, Entry, Error, Kind, Part, Reader};
+use fingerpost_sys::beneath::{Links, Root};
 use hyper::body::Bytes;
 
 use super::crowd::Member;
-use super::source::Source;
 use crate::site::tree::checksum;
+
+/// What is served.
+pub enum Source {
+    /// A directory.
+    Files(Root),
+    /// An object database.
+    Odb(Database),
+}
+
+impl Source {
+    /// Opens a directory, with what is done about symbolic links in it.
+    pub fn directory(from: &Path, links: Links) -> Result<Source, String> {
+        Root::open(from, links).map(Source::Files).map_err(|e| format!("{} cannot be served: {e}", from.display()))
+    }
+}
 
 /// Bytes that are read and sent at a time; what is no larger is read at once.
 pub(super) const PIECE: usize = 64 << 10;
