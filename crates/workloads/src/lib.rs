@@ -148,8 +148,10 @@ pub trait Workload {
     /// The processes to observe. Valid after [`Workload::start`].
     fn subjects(&self) -> Subjects;
 
-    /// Warms up, then loads the server as one step says for about this long.
-    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError>;
+    /// Warms up, then loads the server as one step says for about this long. A workload has this or [`Workload::step_observed`].
+    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
+        self.step_observed(params, length, &mut || {})
+    }
 
     /// As [`Workload::step`], and calls `begun` when every client is connected and the load begins, which observers wait for.
     fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {

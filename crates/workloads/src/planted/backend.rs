@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::closed_loop::work;
+use crate::closed_loop::{told, work};
 
 /// The worker's name.
 pub const NAME: &str = "planted-backend";
@@ -30,13 +30,7 @@ struct Manner {
 
 /// Says its port to "go"; then takes "delay N", "work N" and "gap N", each answered with "ok".
 pub fn main(_args: Vec<OsString>) -> ExitCode {
-    match listen() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            println!("error {e}");
-            ExitCode::FAILURE
-        }
-    }
+    told(listen())
 }
 
 fn listen() -> io::Result<()> {

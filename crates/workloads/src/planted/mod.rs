@@ -204,10 +204,6 @@ impl Workload for Planted {
         self.stamps.clone()
     }
 
-    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
-        self.step_observed(params, length, &mut || {})
-    }
-
     fn step_observed(&mut self, _: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
         let Some(client) = &mut self.client else { return Err(WorkloadError::Failed("the client was not started".into())) };
         let mut length = length + WARM_UP;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,6 +19,7 @@ use crate::database::postgres::PgConnection;
 use crate::database::server::{Home, mariadb, postgresql};
 use crate::programs::find_program;
 use crate::server_dir::{make_passable, write_readable};
+use crate::web::private;
 
 /// A kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -203,10 +204,8 @@ fn start_postgresql(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<
     Ok(Started { server: Some(server), target: Target::Postgres(login) })
 }
 
-/// A port that nobody listens on at this moment.
 fn free_port() -> Result<u16, WorkloadError> {
-    let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr());
-    found.map(|a| a.port()).map_err(|e| failed(format!("no port of 127.0.0.1 can be had: {e}")))
+    private::free_port().map_err(|e| failed(format!("no port of 127.0.0.1 can be had: {e}")))
 }
 
 fn answers(address: SocketAddr) -> Result<(), QueryError> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fingerpost_sys::memory::Fresh;
 
 use super::recipe::{REQUEST, Recipe};
-use crate::closed_loop::work;
+use crate::closed_loop::{told, work};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-server";
@@ -29,13 +29,7 @@ const BREATH: Duration = Duration::from_millis(4);
 
 /// Waits for a line, prints its port, serves until it is killed.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    match serve(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            println!("error {e}");
-            ExitCode::FAILURE
-        }
-    }
+    told(serve(args))
 }
 
 fn serve(args: Vec<OsString>) -> io::Result<()> {

@@ -288,10 +288,6 @@ impl Workload for Web<'_> {
         self.pool.stamps()
     }
 
-    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
-        self.step_observed(params, length, &mut || {})
-    }
-
     fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
         let generators = self.generators_for(params)?;
         let window = self.window(params, generators, WARM_UP, length, begun)?.answered(length)?;

@@ -307,7 +307,7 @@ fn software(head: &[u8]) -> String {
 }
 
 /// A port that nobody listens on at this moment.
-fn free_port() -> std::io::Result<u16> {
+pub(crate) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 

@@ -41,18 +41,10 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 10] = [
-        Kind::Work,
-        Kind::Calls,
-        Kind::LockWorks,
-        Kind::LockSyncs,
-        Kind::LockStarves,
-        Kind::Disk,
-        Kind::Timer,
-        Kind::PeerSleeps,
-        Kind::PeerWorks,
-        Kind::Memory,
-    ];
+    pub const ALL: [Kind; 10] = {
+        use Kind::*;
+        [Work, Calls, LockWorks, LockSyncs, LockStarves, Disk, Timer, PeerSleeps, PeerWorks, Memory]
+    };
 }
 
 /// How requests come to the threads that serve them.

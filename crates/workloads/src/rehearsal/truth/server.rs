@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::log::{Log, Served, own_tid};
 use super::stages::Stages;
 use super::{Mix, Shape};
+use crate::closed_loop::told;
 use crate::rehearsal::recipe::{REQUEST, Recipe};
 
 /// The worker's name.
@@ -24,13 +25,7 @@ pub const NAME: &str = "rehearsal-truth";
 ///
 /// Arguments: the recipe, the directory, the peer's port.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    match serve(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            println!("error {e}");
-            ExitCode::FAILURE
-        }
-    }
+    told(serve(&args))
 }
 
 /// What all threads share.
