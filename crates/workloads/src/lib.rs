@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use fingerpost_record::{Params, unstated};
 pub use fingerpost_sys::stamps::{Drained, Stamp, Stamps};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it out.
@@ -59,7 +60,7 @@ pub struct Subjects {
 }
 
 /// How the load generator fared during one step.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientReport {
     /// CPU seconds of all client processes, user and system.
     pub cpu_seconds: f64,
@@ -80,7 +81,7 @@ pub struct ClientReport {
 }
 
 /// A time in which no transaction completed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
     /// When it began, in seconds after the step's start.
     pub at_s: f64,
@@ -91,7 +92,7 @@ pub struct Stall {
 }
 
 /// What one step (one setting of clients, for one stretch of time) gave.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Transactions completed within the step.
     pub transactions: u64,

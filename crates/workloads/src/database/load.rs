@@ -14,7 +14,7 @@ use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 
 use crate::database::connection::{Connection, QueryError, Target};
-use crate::database::messages::{Load, StepOrder, StepReply};
+use crate::database::messages::{Load, StepOrder};
 use crate::database::mix::{Nowhere, Site, User};
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
@@ -24,7 +24,7 @@ use crate::database::stalls;
 use crate::database::turns::Turns;
 use crate::database::watch::{Progress, Watch, Watched};
 use crate::histogram::Histogram;
-use crate::{Stall, WATCHER, quantile};
+use crate::{ClientReport, Step, WATCHER, quantile};
 
 /// Throughput is told in stretches of this length …
 const STRETCH: Duration = Duration::from_millis(100);
@@ -83,7 +83,7 @@ impl Generator {
     }
 
     /// Runs a step; calls `begun` when all clients are connected and the load begins.
-    pub fn step(&self, order: StepOrder, begun: impl FnOnce()) -> Result<StepReply, String> {
+    pub fn step(&self, order: StepOrder, begun: impl FnOnce()) -> Result<Step, String> {
         let connections = self.connect_all(order.clients)?;
         let progress: Arc<[Progress]> = (0..order.clients).map(|_| Progress::default()).collect();
         let gate = Arc::new(Barrier::new(order.clients + 1));
@@ -126,7 +126,7 @@ impl Generator {
             .collect()
     }
 
-    fn sum_up(&self, order: StepOrder, step: Span, counted: &[Counted], watched: &Watched) -> Result<StepReply, String> {
+    fn sum_up(&self, order: StepOrder, step: Span, counted: &[Counted], watched: &Watched) -> Result<Step, String> {
         let mut latencies = Histogram::new();
         let mut slots = vec![0u32; step.slots()];
         let mut errors = BTreeMap::new();
@@ -151,17 +151,23 @@ impl Generator {
             _ => watched.cpu_seconds,
         };
         let fullness = Fullness { clients: order.clients, cpus, elapsed: elapsed.as_secs_f64(), cpu: cpu_seconds, busy: watched.busy };
-        Ok(StepReply {
-            transactions,
-            turns: counted.iter().map(|c| c.turns).sum(),
-            elapsed_ns: elapsed.as_nanos() as u64,
-            throughput: stretches(&slots, step.slot, elapsed),
-            latencies,
+        let client = ClientReport {
             cpu_seconds,
             cpus,
-            stalls: stalls.into_iter().map(|Stall { at_s, length_s, why }| (at_s, length_s, why)).collect(),
+            generators: order.clients,
+            stalls,
             errors,
             saturated: fullness.verdict(),
+            ..ClientReport::default()
+        };
+        Ok(Step {
+            transactions,
+            turns: counted.iter().map(|c| c.turns).sum(),
+            elapsed,
+            throughput: stretches(&slots, step.slot, elapsed),
+            latencies,
+            intended: Vec::new(),
+            client,
         })
     }
 }

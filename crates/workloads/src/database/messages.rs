@@ -1,9 +1,10 @@
 //! What the conductor and the load generator's process say to each other: one JSON object a line.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Step;
 use crate::database::connection::Target;
 use crate::database::mix::Mix;
 
@@ -36,6 +37,19 @@ pub struct Load {
     pub servers: Vec<i32>,
 }
 
+/// An import of a dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// From the first statement sent until the last was done.
+    pub took: Duration,
+    /// Bytes of the dump.
+    pub bytes: u64,
+    /// Rows in it.
+    pub rows: u64,
+    /// Statements in it.
+    pub statements: u64,
+}
+
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepOrder {
@@ -61,45 +75,11 @@ pub enum Reply {
     /// All clients of a step are connected, and its load begins; [`Reply::Step`] follows.
     Begun,
     /// A dump was imported.
-    Imported {
-        /// Nanoseconds until the last statement was done.
-        took_ns: u64,
-        /// Bytes of the dump.
-        bytes: u64,
-        /// Rows in it.
-        rows: u64,
-        /// Statements in it.
-        statements: u64,
-    },
+    Imported(Imported),
     /// A step was done.
-    Step(StepReply),
+    Step(Step),
     /// What was asked for could not be done: a sentence.
     Failed(String),
-}
-
-/// What a step gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StepReply {
-    /// Transactions completed within the step.
-    pub transactions: u64,
-    /// Round trips that they took.
-    pub turns: u64,
-    /// The step's length in nanoseconds.
-    pub elapsed_ns: u64,
-    /// Transactions a second in equal stretches.
-    pub throughput: Vec<f64>,
-    /// Latencies in nanoseconds, counted.
-    pub latencies: Vec<(u64, u64)>,
-    /// CPU seconds of the generator.
-    pub cpu_seconds: f64,
-    /// CPUs it could use.
-    pub cpus: usize,
-    /// Times without any completion: start and length in seconds, and why.
-    pub stalls: Vec<(f64, f64, String)>,
-    /// Errors by kind.
-    pub errors: BTreeMap<String, u64>,
-    /// Why the generator was the limit.
-    pub saturated: Option<String>,
 }
 
 #[cfg(test)]
@@ -119,7 +99,7 @@ mod tests {
         let line = serde_json::to_string(&request).unwrap();
         assert!(!line.contains('\n'));
         assert_eq!(serde_json::from_str::<Request>(&line).unwrap(), request);
-        let reply = Reply::Step(StepReply { throughput: vec![0.1 + 0.2], latencies: vec![(u64::MAX, 1)], ..StepReply::default() });
+        let reply = Reply::Step(Step { throughput: vec![0.1 + 0.2], latencies: vec![(u64::MAX, 1)], ..Step::default() });
         assert_eq!(serde_json::from_str::<Reply>(&serde_json::to_string(&reply).unwrap()).unwrap(), reply);
     }
 }
