@@ -4,7 +4,7 @@
 //! drops the database and goes. It is therefore the one process that must not die with its parent.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use crate::database::connection::{Login, QueryError, Target};
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
 use crate::database::redis::RedisConnection;
+use crate::worker;
 
 /// The guard's name in [`crate::worker`].
 pub const NAME: &str = "database-guard";
@@ -53,8 +54,7 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
 
 /// The conductor may be gone, so nothing depends on being heard.
 fn say(line: &str) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{}", line.replace('\n', " ")).and_then(|()| out.flush());
+    let _ = worker::say(&line.replace('\n', " "));
 }
 
 fn run(target: &Target, sql: &str) -> Result<(), QueryError> {

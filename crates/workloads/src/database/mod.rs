@@ -41,11 +41,12 @@ use fingerpost_sys::stamps::Stamps;
 use fingerpost_sys::{child, files};
 
 use crate::database::connection::Target;
-use crate::database::messages::{Load, Reply, Request, StepOrder, StepReply};
+pub use crate::database::messages::Imported;
+use crate::database::messages::{Load, Reply, Request, StepOrder};
 use crate::database::options::{Engine, Options};
 use crate::database::process::{Guard, Worker};
 use crate::database::server::{Private, Restart};
-use crate::{ClientReport, Stall, Step, Subjects, Workload, WorkloadError};
+use crate::{Step, Subjects, Workload, WorkloadError};
 
 /// How long loading the data may take, for each unit of scale.
 const LOAD_DEADLINE: Duration = Duration::from_secs(60);
@@ -55,8 +56,8 @@ const STEP_GRACE: Duration = Duration::from_secs(120);
 /// What is not here for these settings, as a sentence that says what to do.
 pub fn missing(options: &Options) -> Option<String> {
     match options.engine {
-        Engine::MariaDb { .. } => server::mariadb::missing(),
-        Engine::PostgreSql => server::postgresql::missing(),
+        Engine::MariaDb { .. } => server::mariadb::programs().err(),
+        Engine::PostgreSql => server::postgresql::programs().err(),
         Engine::Sqlite { .. } | Engine::Own { .. } => None,
     }
 }
@@ -64,19 +65,6 @@ pub fn missing(options: &Options) -> Option<String> {
 /// The load before a step of this length that is not measured: caches fill, connections settle.
 pub fn warm_up(length: Duration) -> Duration {
     (length / 4).clamp(Duration::from_millis(100), Duration::from_secs(5))
-}
-
-/// An import of a dump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// From the first statement sent until the last was done.
-    pub took: Duration,
-    /// Bytes of the dump.
-    pub bytes: u64,
-    /// Rows in it.
-    pub rows: u64,
-    /// Statements in it.
-    pub statements: u64,
 }
 
 /// The workload. Start it from a thread that lives as long as the run: servers die with the thread that started them.
@@ -133,9 +121,7 @@ impl<'a> Database<'a> {
     pub fn import(&mut self) -> Result<Imported, WorkloadError> {
         let patience = LOAD_DEADLINE * self.options.scale;
         match self.worker()?.ask(&Request::Import, patience)? {
-            Reply::Imported { took_ns, bytes, rows, statements } => {
-                Ok(Imported { took: Duration::from_nanos(took_ns), bytes, rows, statements })
-            }
+            Reply::Imported(imported) => Ok(imported),
             other => Err(unexpected(&other)),
         }
     }
@@ -284,7 +270,7 @@ impl Workload for Database<'_> {
             reply = worker.next(patience)?;
         }
         match reply {
-            Reply::Step(reply) => Ok(step_of(reply, clients)),
+            Reply::Step(step) => Ok(step),
             other => Err(unexpected(&other)),
         }
     }
@@ -323,25 +309,5 @@ fn unexpected(reply: &Reply) -> WorkloadError {
     match reply {
         Reply::Failed(sentence) => WorkloadError::Failed(sentence.clone()),
         _ => WorkloadError::Failed("the load generator answered something else than it was asked".to_owned()),
-    }
-}
-
-fn step_of(reply: StepReply, clients: usize) -> Step {
-    Step {
-        transactions: reply.transactions,
-        turns: reply.turns,
-        elapsed: Duration::from_nanos(reply.elapsed_ns),
-        throughput: reply.throughput,
-        latencies: reply.latencies,
-        intended: Vec::new(),
-        client: ClientReport {
-            cpu_seconds: reply.cpu_seconds,
-            cpus: reply.cpus,
-            generators: clients,
-            stalls: reply.stalls.into_iter().map(|(at_s, length_s, why)| Stall { at_s, length_s, why }).collect(),
-            errors: reply.errors,
-            saturated: reply.saturated,
-            ..ClientReport::default()
-        },
     }
 }

@@ -1,10 +1,9 @@
 //! The processes that the database workload starts besides servers: the load generator and the guard.
 
-use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
@@ -16,18 +15,21 @@ use crate::database::connection::Target;
 use crate::database::guard;
 use crate::database::messages::{Reply, Request};
 use crate::database::worker;
-use crate::worker::lines_of;
+use crate::worker::{Pipes, mark, prefixed};
 
 /// Connecting to a user's server and making a database there.
 const GUARD_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
+fn lost(error: &dyn std::fmt::Display) -> WorkloadError {
+    WorkloadError::Failed(format!("the load generator is gone: {error}"))
+}
+
 /// The load generator.
 #[derive(Debug)]
 pub struct Worker {
     server: Server,
-    orders: Option<ChildStdin>,
-    answers: Receiver<io::Result<String>>,
+    pipes: Pipes,
 }
 
 impl Worker {
@@ -36,23 +38,13 @@ impl Worker {
         let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator could not be started: {e}"));
         // Behind a prefix the path must mean us and not the prefix's own program.
         let program = if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
-        let mut command = match prefix.split_first() {
-            None => Command::new(&program),
-            Some((first, rest)) => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(&program);
-                command
-            }
-        };
-        crate::worker::mark(&mut command, worker::NAME).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = prefixed(prefix, Command::new(program));
+        mark(&mut command, worker::NAME);
         if let Some(stamps) = stamps {
             stamps.give(&mut command);
         }
-        let mut server = scratch.spawn(&mut command).map_err(|e| failed(&e))?;
-        let (Some(orders), Some(output)) = (server.child.stdin.take(), server.child.stdout.take()) else {
-            return Err(failed(&"it has no pipes"));
-        };
-        Ok(Worker { server, orders: Some(orders), answers: lines_of(output) })
+        let (server, pipes) = Pipes::start(&mut command, scratch).map_err(|e| failed(&e))?;
+        Ok(Worker { server, pipes })
     }
 
     /// Its process id.
@@ -62,17 +54,13 @@ impl Worker {
 
     /// Sends an order and waits for the answer.
     pub fn ask(&mut self, order: &Request, patience: Duration) -> Result<Reply, WorkloadError> {
-        let lost = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator is gone: {e}"));
-        let Some(pipe) = &mut self.orders else { return Err(lost(&"it was stopped")) };
-        let line = serde_json::to_string(order).map_err(|e| lost(&e))? + "\n";
-        pipe.write_all(line.as_bytes()).map_err(|e| lost(&e))?;
+        self.pipes.order(order).map_err(|e| lost(&e))?;
         self.next(patience)
     }
 
     /// Waits for a further answer to the same order.
     pub fn next(&mut self, patience: Duration) -> Result<Reply, WorkloadError> {
-        let lost = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator is gone: {e}"));
-        match self.answers.recv_timeout(patience) {
+        match self.pipes.answers.recv_timeout(patience) {
             Ok(Ok(line)) => serde_json::from_str(&line).map_err(|e| lost(&e)),
             Ok(Err(e)) => Err(lost(&e)),
             Err(RecvTimeoutError::Timeout) => {
@@ -88,7 +76,7 @@ impl Worker {
     /// Ends it.
     pub fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
         // The end of its orders is the end of its work; a signal is for one that hangs.
-        self.orders = None;
+        self.pipes.close();
         let _ = child::wait_deadline(&mut self.server.child, Instant::now() + STOP_DEADLINE);
         scratch.stop(self.server)
     }
@@ -98,8 +86,7 @@ impl Worker {
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
-    orders: Option<ChildStdin>,
-    answers: Receiver<io::Result<String>>,
+    pipes: Pipes,
 }
 
 impl Guard {
@@ -109,29 +96,24 @@ impl Guard {
             |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the process that makes the database could not be started: {e}"));
         let mut command = Command::new(program);
         // A group of its own: an interrupt from the keyboard is not for it, it has to clean up afterwards.
-        crate::worker::mark(&mut command, guard::NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        mark(&mut command, guard::NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|e| failed(&e))?;
-        let (Some(mut orders), Some(output)) = (child.stdin.take(), child.stdout.take()) else { return Err(failed(&"it has no pipes")) };
-        let line = serde_json::to_string(target).map_err(|e| failed(&e))? + "\n";
-        orders.write_all(line.as_bytes()).map_err(|e| failed(&e))?;
-        let guard = Guard { child, orders: Some(orders), answers: lines_of(output) };
-        match guard.answers.recv_timeout(GUARD_DEADLINE) {
-            Ok(Ok(line)) if line == guard::MADE => Ok(guard),
-            Ok(Ok(sentence)) => {
-                let _ = guard.stop();
-                Err(WorkloadError::Failed(sentence))
-            }
-            _ => {
-                let _ = guard.stop();
-                Err(WorkloadError::Failed("the server of the url did not answer in time".to_owned()))
-            }
-        }
+        let mut pipes = Pipes::of(&mut child).map_err(|e| failed(&e))?;
+        pipes.order(target).map_err(|e| failed(&e))?;
+        let guard = Guard { child, pipes };
+        let why = match guard.pipes.answers.recv_timeout(GUARD_DEADLINE) {
+            Ok(Ok(line)) if line == guard::MADE => return Ok(guard),
+            Ok(Ok(sentence)) => sentence,
+            _ => "the server of the url did not answer in time".to_owned(),
+        };
+        let _ = guard.stop();
+        Err(WorkloadError::Failed(why))
     }
 
     /// Has it drop the database, and waits until it has.
     pub fn stop(mut self) -> Result<(), String> {
-        self.orders = None;
-        let last = self.answers.recv_timeout(GUARD_DEADLINE);
+        self.pipes.close();
+        let last = self.pipes.answers.recv_timeout(GUARD_DEADLINE);
         let _ = child::wait_deadline(&mut self.child, Instant::now() + STOP_DEADLINE);
         match last {
             Ok(Ok(line)) if line == guard::DROPPED => Ok(()),

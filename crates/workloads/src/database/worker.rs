@@ -1,7 +1,7 @@
 //! The load generator's process: takes orders on standard input, one a line, and answers each with a line on standard output.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -9,11 +9,12 @@ use crate::database::connection::{QueryError, Target};
 use crate::database::data::Data;
 use crate::database::dump::{self, Dump};
 use crate::database::load::Generator;
-use crate::database::messages::{Load, Reply, Request};
+use crate::database::messages::{Imported, Load, Reply, Request};
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
 use crate::database::redis::RedisConnection;
 use crate::database::sqlite::SqliteConnection;
+use crate::worker;
 
 /// The worker's name in [`crate::worker`].
 pub const NAME: &str = "database-load";
@@ -52,10 +53,7 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
 }
 
 fn say(reply: &Reply) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, reply)?;
-    out.write_all(b"\n")?;
-    out.flush()
+    worker::say(&serde_json::to_string(reply)?)
 }
 
 /// Makes the tables and fills them, where that was not done, and tells the server's version and settings.
@@ -101,10 +99,10 @@ fn import(order: &Load) -> Result<Reply, QueryError> {
     dump::removal().try_for_each(|sql| send(&sql))?;
     let begun = Instant::now();
     let sent = dump.statements.iter().try_for_each(|sql| send(sql));
-    let took_ns = begun.elapsed().as_nanos() as u64;
+    let took = begun.elapsed();
     let removed = dump::removal().try_for_each(|sql| send(&sql));
     sent.and(removed)?;
-    Ok(Reply::Imported { took_ns, bytes: dump.bytes(), rows: dump.rows, statements: dump.statements.len() as u64 })
+    Ok(Reply::Imported(Imported { took, bytes: dump.bytes(), rows: dump.rows, statements: dump.statements.len() as u64 }))
 }
 
 /// Takes a statement as text and waits until it is done.

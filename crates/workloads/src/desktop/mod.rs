@@ -11,10 +11,8 @@ mod task;
 mod turns;
 pub mod worker;
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio};
-use std::sync::mpsc::Receiver;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
@@ -23,7 +21,7 @@ use task::{Answer, Order};
 pub use task::{Task, Turns};
 
 use crate::WorkloadError;
-use crate::worker::lines_of;
+use crate::worker::Pipes;
 
 /// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded machine.
 const GRACE: Duration = Duration::from_secs(60);
@@ -33,8 +31,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Desktop {
     server: Server,
-    orders: Option<ChildStdin>,
-    answers: Receiver<std::io::Result<String>>,
+    pipes: Pipes,
     patience: Duration,
 }
 
@@ -46,12 +43,8 @@ impl Desktop {
     pub fn start(program: &Path, scratch: &mut Scratch) -> Result<Desktop, WorkloadError> {
         let mut command = Command::new(program);
         crate::worker::mark(&mut command, worker::NAME).arg(scratch.path().join("desktop-file"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut server = scratch.spawn(&mut command).map_err(|e| gone(&e))?;
-        let (Some(orders), Some(output)) = (server.child.stdin.take(), server.child.stdout.take()) else {
-            return Err(gone(&"it has no pipes"));
-        };
-        Ok(Desktop { server, orders: Some(orders), answers: lines_of(output), patience: GRACE })
+        let (server, pipes) = Pipes::start(&mut command, scratch).map_err(|e| gone(&e))?;
+        Ok(Desktop { server, pipes, patience: GRACE })
     }
 
     /// Has the tasks begin after a wait, for a while. [`Desktop::end`] follows.
@@ -60,9 +53,8 @@ impl Desktop {
     /// The process is gone.
     pub fn begin(&mut self, wait: Duration, length: Duration) -> Result<(), WorkloadError> {
         let order = Order { wait_ns: wait.as_nanos() as u64, length_ns: length.as_nanos() as u64 };
-        let line = serde_json::to_string(&order).map_err(|e| gone(&e))? + "\n";
         self.patience = wait + 2 * length + GRACE;
-        self.orders.as_mut().ok_or_else(|| gone(&"it was stopped"))?.write_all(line.as_bytes()).map_err(|e| gone(&e))
+        self.pipes.order(&order).map_err(|e| gone(&e))
     }
 
     /// Waits until the tasks have made all of their turns.
@@ -70,7 +62,7 @@ impl Desktop {
     /// # Errors
     /// The process is gone, hangs, or could not do its tasks.
     pub fn end(&mut self) -> Result<Vec<(Task, Turns)>, WorkloadError> {
-        let line = self.answers.recv_timeout(self.patience).map_err(|e| gone(&e))?.map_err(|e| gone(&e))?;
+        let line = self.pipes.answers.recv_timeout(self.patience).map_err(|e| gone(&e))?.map_err(|e| gone(&e))?;
         let answer: Answer = serde_json::from_str(&line).map_err(|e| gone(&e))?;
         answer.map_err(WorkloadError::Failed)
     }
@@ -80,7 +72,7 @@ impl Desktop {
     /// # Errors
     /// It could not be ended: a sentence.
     pub fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
-        self.orders = None;
+        self.pipes.close();
         let _ = child::wait_deadline(&mut self.server.child, Instant::now() + STOP_DEADLINE);
         scratch.stop(self.server)
     }

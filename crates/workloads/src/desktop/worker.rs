@@ -14,6 +14,7 @@ use rustix::time::Timespec;
 
 use crate::desktop::task::{Answer, Order, Task, Turns};
 use crate::desktop::turns::{Clock, Plan, make};
+use crate::worker::say;
 
 /// The worker's name in [`crate::worker`].
 pub const NAME: &str = "desktop";
@@ -36,11 +37,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             (Err(e), _) => Err(format!("the process with a desktop's tasks got an order that it does not understand: {e}")),
             (_, Err(e)) => Err(format!("cannot make {}: {e}", file.display())),
         };
-        let said = serde_json::to_string(&answer).map_err(io::Error::from).and_then(|text| {
-            let mut out = io::stdout().lock();
-            writeln!(out, "{text}").and_then(|()| out.flush())
-        });
-        if said.is_err() {
+        if serde_json::to_string(&answer).map_err(io::Error::from).and_then(|text| say(&text)).is_err() {
             break;
         }
     }

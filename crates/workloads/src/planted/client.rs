@@ -4,7 +4,7 @@
 //! every client is connected, and with a report when it is over.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -18,6 +18,7 @@ use super::script::{Script, fill};
 use super::talk::{Talk, Target};
 use crate::closed_loop::{PARTS, Report, cpu_seconds, told, work};
 use crate::histogram::Histogram;
+use crate::worker::say;
 
 /// The worker's name.
 pub const NAME: &str = "planted-client";
@@ -121,10 +122,8 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
     }
     let (cpu, begun) = (cpu_seconds(), *shared.begun.get_or_init(Instant::now));
     shared.gate.wait();
-    let mut out = io::stdout().lock();
     // Should the conductor be gone, the report finds out.
-    let _ = writeln!(out, "{BEGUN}").and_then(|()| out.flush());
-    drop(out);
+    let _ = say(BEGUN);
     let done: Vec<Client> = threads.into_iter().filter_map(|t| t.join().ok()).collect();
     let mut latencies = Histogram::new();
     done.iter().for_each(|c| latencies.merge(&c.seen));

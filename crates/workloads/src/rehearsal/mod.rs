@@ -9,10 +9,10 @@ mod recipe;
 pub mod server;
 pub mod truth;
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 use fingerpost_record::Params;
 use fingerpost_sys::child::{self, die_with_parent};
@@ -20,7 +20,8 @@ use fingerpost_sys::child::{self, die_with_parent};
 pub use recipe::Recipe;
 
 use crate::closed_loop::Report;
-use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
+use crate::worker::{self, Pipes};
+use crate::{Stamps, Step, Subjects, Workload, WorkloadError};
 
 /// The workload's name.
 pub const NAME: &str = "rehearsal";
@@ -179,8 +180,7 @@ pub struct Worker {
     /// The process.
     pub child: Child,
     what: &'static str,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    pipes: Pipes,
 }
 
 impl Worker {
@@ -188,52 +188,35 @@ impl Worker {
     pub fn start(mut command: Command, what: &'static str) -> Result<Worker, WorkloadError> {
         die_with_parent(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| WorkloadError::Failed(format!("cannot start the {what}: {e}")))?;
-        let input = child.stdin.take();
-        let output = child.stdout.take().map(BufReader::new);
-        match output {
-            Some(output) => Ok(Worker { child, what, input, output }),
-            None => Err(WorkloadError::Failed(format!("the {what} has no output"))),
+        match Pipes::of(&mut child) {
+            Ok(pipes) => Ok(Worker { child, what, pipes }),
+            Err(_) => Err(WorkloadError::Failed(format!("the {what} has no output"))),
         }
+    }
+
+    fn failed(&self, why: String) -> WorkloadError {
+        WorkloadError::Failed(format!("the {} {why}", self.what))
     }
 
     /// Sends a line and waits for one. A worker that does not answer in time is killed, which ends the waiting.
     pub fn ask(&mut self, line: &str, patience: Duration) -> Result<String, WorkloadError> {
-        let failed = |what: &str, why: String| WorkloadError::Failed(format!("the {what} {why}"));
-        let input = self.input.as_mut().ok_or_else(|| failed(self.what, "has no input".into()))?;
-        writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|e| failed(self.what, format!("does not listen: {e}")))?;
+        self.pipes.say(line).map_err(|e| self.failed(format!("does not listen: {e}")))?;
         self.next(patience)
     }
 
     /// Waits for a further line of the same answer.
     pub fn next(&mut self, patience: Duration) -> Result<String, WorkloadError> {
-        let failed = |what: &str, why: String| WorkloadError::Failed(format!("the {what} {why}"));
-        // A line that came together with the one before is here already.
-        if self.output.buffer().is_empty() && !readable(self.output.get_ref(), Instant::now() + patience) {
-            let _ = child::signal_group(self.child.id() as i32, libc::SIGKILL);
-            return Err(failed(self.what, format!("did not answer within {:.0} s", patience.as_secs_f64())));
-        }
-        let mut answer = String::new();
-        match self.output.read_line(&mut answer) {
-            Ok(0) => Err(failed(self.what, "ended before it answered".into())),
-            Ok(_) if answer.starts_with("error ") => Err(failed(self.what, format!("says: {}", answer[6..].trim()))),
-            Ok(_) => Ok(answer),
-            Err(e) => Err(failed(self.what, format!("cannot be heard: {e}"))),
-        }
-    }
-}
-
-/// Waits until there is something to read, or the other side is gone; false at the deadline.
-fn readable(output: &ChildStdout, deadline: Instant) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return false;
-        }
-        let wait = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&wait)) {
-            Ok(n) if n > 0 => return true,
-            _ => {}
+        match self.pipes.answers.recv_timeout(patience) {
+            Ok(Ok(line)) => match line.strip_prefix("error ") {
+                Some(why) => Err(self.failed(format!("says: {}", why.trim()))),
+                None => Ok(line),
+            },
+            Ok(Err(e)) => Err(self.failed(format!("cannot be heard: {e}"))),
+            Err(RecvTimeoutError::Disconnected) => Err(self.failed("ended before it answered".into())),
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = child::signal_group(self.child.id() as i32, libc::SIGKILL);
+                Err(self.failed(format!("did not answer within {:.0} s", patience.as_secs_f64())))
+            }
         }
     }
 }

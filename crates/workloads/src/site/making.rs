@@ -2,7 +2,7 @@
 //! and where the kernel kills for want of memory, it is one row that fails.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Err(why) => (format!("fail {}", why.replace('\n', " ")), ExitCode::FAILURE),
     };
     // Nobody who could be told is left when the output is closed.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = worker::say(&text);
     code
 }
 

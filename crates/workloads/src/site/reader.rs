@@ -5,19 +5,19 @@
 //! site was made of, and their sum with that of the loop: a contestant that is fast and wrong is found out.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout, ExitCode, Stdio};
+use std::process::ExitCode;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::scratch::{Scratch, Server};
 use fingerpost_sys::sum;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};
-use crate::{WorkloadError, worker};
+use crate::WorkloadError;
+use crate::worker::{self, Pipes};
 
 /// The worker's name.
 pub const NAME: &str = "site-reader";
@@ -27,6 +27,8 @@ const CLOCK_EVERY: u64 = 32;
 const PAGE: usize = 4096;
 /// How long a warm round's pages are read before it: many times as long as it takes, so that the caches are as full as they get.
 const WARM_UP: Duration = Duration::from_millis(2);
+/// Between two looks whether an answer was waited for long enough.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The process: `STORE SOURCE LIST [CPU]`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -50,9 +52,8 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 }
 
 fn answer(text: &str) {
-    let mut out = io::stdout().lock();
     // When nobody reads any more the input ends too, which ends the process.
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    let _ = worker::say(text);
 }
 
 /// The contestant, the pages, and the buffer that they are read into.
@@ -228,8 +229,7 @@ pub struct Reader {
     /// Which contestant it is.
     pub access: Access,
     server: Server,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    pipes: Pipes,
 }
 
 impl Reader {
@@ -238,12 +238,8 @@ impl Reader {
         let failed = |e: io::Error| WorkloadError::Failed(format!("a reader could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut server = scratch.spawn(&mut command).map_err(failed)?;
-        let lost = || WorkloadError::Failed("a reader has no pipes".to_owned());
-        let input = server.child.stdin.take().ok_or_else(lost)?;
-        let output = BufReader::new(server.child.stdout.take().ok_or_else(lost)?);
-        let mut reader = Reader { access, server, input, output };
+        let (server, pipes) = Pipes::start(&mut command, scratch).map_err(failed)?;
+        let mut reader = Reader { access, server, pipes };
         match reader.hear() {
             Ok(word) if word == "ready" => Ok(reader),
             Ok(word) => Err(WorkloadError::Failed(format!("a reader said “{word}”"))),
@@ -263,7 +259,7 @@ impl Reader {
 
     /// Gives an order without waiting for the answer.
     pub fn order(&mut self, line: &str) -> Result<(), WorkloadError> {
-        writeln!(self.input, "{line}").map_err(|_| self.gone())
+        self.pipes.say(line).map_err(|_| self.gone())
     }
 
     fn gone(&mut self) -> WorkloadError {
@@ -273,31 +269,25 @@ impl Reader {
 
     /// Waits for an answer.
     pub fn hear(&mut self) -> Result<String, WorkloadError> {
-        let mut line = String::new();
-        let n = self.output.read_line(&mut line).map_err(|e| WorkloadError::Failed(e.to_string()))?;
-        let line = line.trim_end();
-        match line.strip_prefix("fail ") {
-            _ if n == 0 => Err(self.gone()),
-            Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
-            None => Ok(line.to_owned()),
-        }
+        self.hear_until(&mut || None)
     }
 
     /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is to be stopped then.
     pub fn hear_until(&mut self, enough: &mut dyn FnMut() -> Option<String>) -> Result<String, WorkloadError> {
-        const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-        while self.output.buffer().is_empty() {
+        loop {
             if let Some(why) = enough() {
                 return Err(WorkloadError::Failed(why));
             }
-            match poll(&mut [PollFd::new(self.output.get_ref(), PollFlags::IN)], Some(&LOOK_EVERY)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                // What can be read, or that there is no more.
-                Ok(_) => break,
-                Err(e) => return Err(WorkloadError::Failed(e.to_string())),
-            }
+            return match self.pipes.answers.recv_timeout(LOOK_EVERY) {
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
+                Ok(Err(e)) => Err(WorkloadError::Failed(e.to_string())),
+                Ok(Ok(line)) => match line.strip_prefix("fail ") {
+                    Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
+                    None => Ok(line),
+                },
+            };
         }
-        self.hear()
     }
 
     /// Gives an order, and the numbers of the answer.
@@ -308,8 +298,8 @@ impl Reader {
 
     /// Ends the process.
     pub fn stop(self, scratch: &mut Scratch) {
-        let Reader { server, input, output, .. } = self;
-        drop((input, output));
+        let Reader { server, pipes, .. } = self;
+        drop(pipes);
         // What cannot be ended here is ended with the scratch directory.
         let _ = scratch.stop(server);
     }

@@ -1,17 +1,14 @@
 //! A generator's side of the conversation: orders from its standard input, replies to its standard output.
 
-use std::io::Write;
-
 use rustix::io::Errno;
 
 use super::protocol::{Order, Reply};
+use crate::worker::say;
 
 /// Writes a reply.
 pub fn answer(reply: &Reply) {
-    let line = serde_json::to_string(reply).expect("a reply is plain data") + "\n";
-    let mut out = std::io::stdout().lock();
     // When nobody reads any more the input has ended too, which ends the process.
-    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    let _ = say(&serde_json::to_string(reply).expect("a reply is plain data"));
 }
 
 /// Orders, line by line.

@@ -1,18 +1,16 @@
 //! The load generators as the conducting process sees them: started when needed, given orders, asked for reports.
 
-use std::io::Write;
-use std::os::fd::AsFd;
 use std::process::Stdio;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::scratch::{Scratch, Server};
 use fingerpost_sys::stamps::Stamps;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use super::generator;
 use super::protocol::{Load, Order, Reply, Report, now_ns};
-use crate::{WorkloadError, worker};
+use crate::WorkloadError;
+use crate::worker::{self, Pipes};
 
 /// How long a generator may take to say that it is ready: longer than it waits for its connections.
 const READY: Duration = Duration::from_secs(20);
@@ -32,7 +30,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Generator {
     process: Server,
-    unread: Vec<u8>,
+    pipes: Pipes,
 }
 
 impl Pool {
@@ -55,13 +53,13 @@ impl Pool {
     pub fn grow(&mut self, count: usize, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         while self.generators.len() < count {
             let mut command = worker::command(generator::NAME);
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            command.stderr(Stdio::null());
             if let Some(stamps) = &self.stamps {
                 stamps.give(&mut command);
             }
-            let process =
-                scratch.spawn(&mut command).map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
-            self.generators.push(Generator { process, unread: Vec::new() });
+            let started = Pipes::start(&mut command, scratch);
+            let (process, pipes) = started.map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
+            self.generators.push(Generator { process, pipes });
         }
         Ok(())
     }
@@ -110,9 +108,7 @@ fn confused() -> WorkloadError {
 
 impl Generator {
     fn order(&mut self, order: &Order) -> Result<(), WorkloadError> {
-        let line = serde_json::to_string(order).map_err(|e| WorkloadError::Failed(format!("an order could not be written: {e}")))? + "\n";
-        let input = self.process.child.stdin.as_mut().ok_or_else(confused)?;
-        input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|_| self.gone())
+        self.pipes.order(order).map_err(|_| self.gone())
     }
 
     fn report(&mut self, deadline: Instant) -> Result<Report, WorkloadError> {
@@ -125,28 +121,12 @@ impl Generator {
 
     /// The next reply, which must come before the deadline.
     fn reply(&mut self, deadline: Instant) -> Result<Reply, WorkloadError> {
-        loop {
-            if let Some(end) = self.unread.iter().position(|&b| b == b'\n') {
-                let line: Vec<u8> = self.unread.drain(..=end).collect();
-                return serde_json::from_slice(&line).map_err(|_| confused());
+        match self.pipes.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Ok(line)) => serde_json::from_str(&line).map_err(|_| confused()),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(WorkloadError::Failed("a load generator did not answer in time; it may have been stopped".to_owned()))
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(WorkloadError::Failed("a load generator did not answer in time; it may have been stopped".to_owned()));
-            }
-            let Some(output) = self.process.child.stdout.as_ref() else { return Err(confused()) };
-            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            match poll(&mut [PollFd::new(&output.as_fd(), PollFlags::IN)], Some(&timeout)) {
-                Ok(0) | Err(Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(_) => return Err(self.gone()),
-            }
-            let mut piece = [0; 64 << 10];
-            match rustix::io::read(output, &mut piece) {
-                Ok(n) if n > 0 => self.unread.extend_from_slice(&piece[..n]),
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                _ => return Err(self.gone()),
-            }
+            _ => Err(self.gone()),
         }
     }
 

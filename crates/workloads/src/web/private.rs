@@ -16,8 +16,9 @@ use super::nginx;
 use super::plan::Plan;
 use super::settings::{Server, Settings};
 use super::static_server;
+use crate::WorkloadError;
 use crate::server_dir::{self, Account, ServerDir};
-use crate::{WorkloadError, worker};
+use crate::worker::{self, prefixed};
 
 /// How long a server may take until it answers.
 const READY: Duration = Duration::from_secs(20);
@@ -214,20 +215,6 @@ fn embedded_port(server: &mut scratch::Server) -> Option<u16> {
     let mut line = String::new();
     BufReader::new(server.child.stdout.take()?).read_line(&mut line).ok()?;
     line.trim().strip_prefix("ready ")?.parse().ok()
-}
-
-/// A command with words before it (`taskset -c 0`).
-pub fn prefixed(prefix: &[String], command: Command) -> Command {
-    let Some((first, rest)) = prefix.split_first() else { return command };
-    let mut whole = Command::new(first);
-    whole.args(rest).arg(command.get_program()).args(command.get_args());
-    for (key, value) in command.get_envs() {
-        match value {
-            Some(value) => whole.env(key, value),
-            None => whole.env_remove(key),
-        };
-    }
-    whole
 }
 
 /// Waits until it answers, and tells what it calls itself.
