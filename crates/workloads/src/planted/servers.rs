@@ -1,22 +1,19 @@
 //! Real servers that are installed here, started privately with settings of the caller's choice.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::{Scratch, Server};
 use serde::{Deserialize, Serialize};
 
 use super::surroundings::Surroundings;
 use super::talk::Target;
 use crate::WorkloadError;
-use crate::database::connection::{Login, QueryError};
-use crate::database::mysql::MySqlConnection;
+use crate::database::connection::QueryError;
 use crate::database::postgres::PgConnection;
-use crate::database::server::{Home, mariadb, postgresql};
+use crate::database::server::{Home, mariadb, postgresql, words};
 use crate::programs::find_program;
 use crate::server_dir::{make_passable, write_readable};
 use crate::web::private;
@@ -71,8 +68,8 @@ impl Engine {
     pub fn missing(self) -> Option<String> {
         let without = |names: &[&str]| find_program(names, &[]).is_none().then(|| format!("{} is not installed", names[0]));
         match self {
-            Engine::MariaDb => mariadb::missing(),
-            Engine::PostgreSql => postgresql::missing(),
+            Engine::MariaDb => mariadb::programs().err(),
+            Engine::PostgreSql => postgresql::programs().err(),
             Engine::Sqlite => None,
             Engine::Redis => without(&["redis-server", "valkey-server"]),
             Engine::Nginx | Engine::Proxy => without(&["nginx"]),
@@ -143,65 +140,35 @@ fn failed(sentence: String) -> WorkloadError {
     WorkloadError::Failed(sentence)
 }
 
-fn words<'a>(program: &'a Path, args: &'a [String]) -> Vec<&'a OsStr> {
-    std::iter::once(program.as_os_str()).chain(args.iter().map(OsStr::new)).collect()
+/// Starts the server itself, in its surroundings.
+fn serve(
+    plan: &Plan,
+    home: &Home,
+    what: &str,
+    words: &[OsString],
+    scratch: &mut Scratch,
+    answers: impl FnMut() -> Result<(), QueryError>,
+) -> Result<Option<Server>, WorkloadError> {
+    let mut command = home.command(words)?;
+    plan.surroundings.apply(&mut command);
+    home.serve(scratch, what, command, answers).map(Some)
 }
 
 fn start_mariadb(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
-    let programs = mariadb::programs().map_err(WorkloadError::Missing)?;
-    let home = Home::make(dir, &["mysql", "nobody"])?;
-    let address = home.socket("server.sock")?;
-    let (data, run) = (format!("--datadir={}", home.data.display()), home.run.display());
-    let temporary = format!("--tmpdir={run}");
     // A small log is made sooner, and is as good for seconds of load.
-    let small = "--innodb-log-file-size=16M".to_owned();
-    let fixed = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync"];
-    let install: Vec<String> = ["--no-defaults", &data, &temporary, &small].into_iter().chain(fixed).map(str::to_owned).collect();
-    home.run(scratch, "making MariaDB's data directory", home.command(&words(&programs.install, &install))?)?;
-    let mut args = vec![
-        "--no-defaults".to_owned(),
-        data,
-        temporary,
-        small,
-        format!("--socket={run}/server.sock"),
-        format!("--pid-file={run}/server.pid"),
-        "--skip-networking".to_owned(),
-        "--skip-name-resolve".to_owned(),
-    ];
-    args.extend(plan.settings.iter().map(|(name, value)| format!("--{name}={value}")));
-    let mut command = home.command(&words(&programs.server, &args))?;
-    plan.surroundings.apply(&mut command);
-    let mut login = Login { address, user: "root".to_owned(), password: None, database: String::new() };
-    let server =
-        home.serve(scratch, "MariaDB", command, || MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop))?;
+    let small = ["--innodb-log-file-size=16M"];
+    let (home, mut login, mut words) = mariadb::prepare(scratch, dir, "making MariaDB's data directory", &small)?;
+    words.extend(plan.settings.iter().map(|(name, value)| format!("--{name}={value}").into()));
+    let server = serve(plan, &home, "MariaDB", &words, scratch, || mariadb::make_database(&login))?;
     login.database = "site".to_owned();
-    Ok(Started { server: Some(server), target: Target::MySql(login) })
+    Ok(Started { server, target: Target::MySql(login) })
 }
 
 fn start_postgresql(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
-    let programs = postgresql::programs().map_err(WorkloadError::Missing)?;
-    let home = Home::make(dir, &["postgres", "nobody"])?;
-    let address = home.socket(".s.PGSQL.5432")?;
-    let note = Undo::RemoveSegment { note: home.data.join("postmaster.pid") };
-    scratch.record(note).map_err(|e| failed(format!("the journal could not be written: {e}")))?;
-    let data = home.data.display().to_string();
-    let install = ["--username=fingerpost", "--auth=trust", "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "-D", &data];
-    let install: Vec<String> = install.map(str::to_owned).to_vec();
-    home.run(scratch, "making PostgreSQL's data directory", home.command(&words(&programs.initdb, &install))?)?;
-    let mut args = vec!["-D".to_owned(), data];
-    let own = [
-        "listen_addresses=".to_owned(),
-        format!("unix_socket_directories={}", home.run.display()),
-        "unix_socket_permissions=0700".to_owned(),
-        "dynamic_shared_memory_type=mmap".to_owned(),
-    ];
     let settings = plan.settings.iter().map(|(name, value)| format!("{name}={value}"));
-    own.into_iter().chain(settings).for_each(|setting| args.extend(["-c".to_owned(), setting]));
-    let mut command = home.command(&words(&programs.server, &args))?;
-    plan.surroundings.apply(&mut command);
-    let login = Login { address, user: "fingerpost".to_owned(), password: None, database: "postgres".to_owned() };
-    let server = home.serve(scratch, "PostgreSQL", command, || PgConnection::connect(&login).map(drop))?;
-    Ok(Started { server: Some(server), target: Target::Postgres(login) })
+    let (home, login, words) = postgresql::prepare(scratch, dir, "making PostgreSQL's data directory", settings)?;
+    let server = serve(plan, &home, "PostgreSQL", &words, scratch, || PgConnection::connect(&login).map(drop))?;
+    Ok(Started { server, target: Target::Postgres(login) })
 }
 
 fn free_port() -> Result<u16, WorkloadError> {
@@ -217,14 +184,12 @@ fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Start
     let home = Home::make(dir, &["redis", "nobody"])?;
     let port = free_port()?;
     let data = home.data.display().to_string();
-    let fixed = ["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir", &data, "--save", "", "--daemonize", "no"].map(str::to_owned);
-    let settings = plan.settings.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()]);
-    let args: Vec<String> = fixed.into_iter().chain(settings).collect();
-    let mut command = home.command(&words(&program, &args))?;
-    plan.surroundings.apply(&mut command);
+    let fixed = ["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir", &data, "--save", "", "--daemonize", "no"];
+    let mut words = words(&program, &fixed);
+    words.extend(plan.settings.iter().flat_map(|(name, value)| [format!("--{name}").into(), value.into()]));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let server = home.serve(scratch, "Redis", command, || answers(address))?;
-    Ok(Started { server: Some(server), target: Target::Redis(address) })
+    let server = serve(plan, &home, "Redis", &words, scratch, || answers(address))?;
+    Ok(Started { server, target: Target::Redis(address) })
 }
 
 fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
@@ -238,15 +203,13 @@ fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scra
     let program = find_program(&names, &[]).ok_or_else(|| failed(format!("{name} has gone")))?;
     let file = home.dir.write("server.conf", text.as_bytes()).map_err(|e| failed(format!("its configuration cannot be written: {e}")))?;
     let (run, file) = (home.run.display().to_string(), file.display().to_string());
-    let args = match plan.engine {
-        Engine::Apache => ["-d", &run, "-f", &file, "-D", "FOREGROUND"].map(str::to_owned).to_vec(),
-        _ => ["-p", &run, "-c", &file, "-e", "stderr"].map(str::to_owned).to_vec(),
+    let words = match plan.engine {
+        Engine::Apache => words(&program, &["-d", &run, "-f", &file, "-D", "FOREGROUND"]),
+        _ => words(&program, &["-p", &run, "-c", &file, "-e", "stderr"]),
     };
-    let mut command: Command = home.command(&words(&program, &args))?;
-    plan.surroundings.apply(&mut command);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let server = home.serve(scratch, name, command, || answers(address))?;
-    Ok(Started { server: Some(server), target: Target::Http(address) })
+    let server = serve(plan, &home, name, &words, scratch, || answers(address))?;
+    Ok(Started { server, target: Target::Http(address) })
 }
 
 /// Pages of 1, 16, 64 and 256 KiB of text, and one in a deep directory.

@@ -1,35 +1,22 @@
 //! A private MariaDB server.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
 use fingerpost_sys::scratch::Scratch;
 
-use super::{Home, Private, Restart};
+use super::{Home, Private, Programs, Restart, most_connections, words};
 use crate::WorkloadError;
-use crate::database::connection::{Login, Target};
+use crate::database::connection::{Login, QueryError, Target};
 use crate::database::mysql::MySqlConnection;
 use crate::database::options::Options;
 use crate::programs::find_program;
 
-/// The article's clients and some to spare.
-const MOST_CONNECTIONS: usize = 100;
 /// Large enough that what the users ask for fits, small enough that looking for a free block stays cheap.
 const QUERY_CACHE_BYTES: u64 = 64 << 20;
 
-/// The programs of an installation.
-#[derive(Debug)]
-pub(crate) struct Programs {
-    pub(crate) server: PathBuf,
-    pub(crate) install: PathBuf,
-}
-
-/// What is not here, as a sentence that says what to do.
-pub fn missing() -> Option<String> {
-    programs().err()
-}
-
+/// The programs, or what is not here as a sentence that says what to do.
 pub(crate) fn programs() -> Result<Programs, String> {
     let server = find_program(&["mariadbd", "mysqld"], &[])
         .ok_or("MariaDB is not installed (no mariadbd in PATH or /usr/sbin); install mariadb-server, or give the address of a server with --set url=mysql://…")?;
@@ -42,51 +29,49 @@ pub(crate) fn programs() -> Result<Programs, String> {
     Ok(Programs { server, install })
 }
 
-/// Starts a server in a new directory `dir`.
-pub fn start(options: &Options, storage: &str, query_cache: bool, scratch: &mut Scratch, dir: PathBuf) -> Result<Private, WorkloadError> {
-    let programs = programs().map_err(WorkloadError::Missing)?;
+/// Makes a server's new directory `dir` with its data, and tells how to log in and with which words the server starts. `both` are options
+/// of the server and of what makes its data.
+pub(crate) fn prepare(
+    scratch: &mut Scratch,
+    dir: PathBuf,
+    what: &str,
+    both: &[&str],
+) -> Result<(Home, Login, Vec<OsString>), WorkloadError> {
+    let Programs { server, install } = programs().map_err(WorkloadError::Missing)?;
     let home = Home::make(dir, &["mysql", "nobody"])?;
     let address = home.socket("server.sock")?;
     let (data, run) = (format!("--datadir={}", home.data.display()), home.run.display());
     // At its start a server deletes the temporary tables that it finds in this directory. In /tmp those are the host's own server's.
     let temporary = format!("--tmpdir={run}");
+    let common = [&["--no-defaults", &data, &temporary], both].concat();
     // Without waiting for the disk at each of some hundred statements (0.6 s instead of 6 s): a directory that a crash spoils is made
     // anew. The server itself, started afterwards, does wait.
-    let install = [
-        "--no-defaults",
-        &data,
-        &temporary,
-        "--auth-root-authentication-method=normal",
-        "--skip-test-db",
-        "--skip-name-resolve",
-        "--debug-no-sync",
-    ];
-    let words: Vec<&OsStr> = std::iter::once(programs.install.as_os_str()).chain(install.iter().map(OsStr::new)).collect();
-    home.run(scratch, "making MariaDB's data directory (mariadb-install-db)", home.command(&words)?)?;
+    let fixed = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync"];
+    home.run(scratch, what, home.command(&words(&install, common.iter().chain(&fixed)))?)?;
+    let (socket, pid) = (format!("--socket={run}/server.sock"), format!("--pid-file={run}/server.pid"));
+    let own = [&socket, &pid, "--skip-networking", "--skip-name-resolve"];
+    let words = words(&server, common.iter().chain(&own));
+    Ok((home, Login { address, user: "root".to_owned(), password: None, database: String::new() }, words))
+}
 
-    let mut args = vec![
-        "--no-defaults".to_owned(),
-        data,
-        temporary,
-        format!("--socket={run}/server.sock"),
-        format!("--pid-file={run}/server.pid"),
-        "--skip-networking".to_owned(),
-        "--skip-name-resolve".to_owned(),
-        format!("--max-connections={}", MOST_CONNECTIONS.max(options.clients.iter().copied().max().unwrap_or(0) + 10)),
+/// Makes the database in a server that answers.
+pub(crate) fn make_database(login: &Login) -> Result<(), QueryError> {
+    MySqlConnection::connect(login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop)
+}
+
+/// Starts a server in a new directory `dir`.
+pub fn start(options: &Options, storage: &str, query_cache: bool, scratch: &mut Scratch, dir: PathBuf) -> Result<Private, WorkloadError> {
+    let (home, mut login, own) = prepare(scratch, dir, "making MariaDB's data directory (mariadb-install-db)", &[])?;
+    let settings = [
+        format!("--max-connections={}", most_connections(options)),
         format!("--query-cache-type={}", u8::from(query_cache)),
         format!("--query-cache-size={}", if query_cache { QUERY_CACHE_BYTES } else { 0 }),
     ];
-    args.extend(options.variables.iter().map(|(name, value)| format!("--{name}={value}")));
-    let words: Vec<&OsStr> = options
-        .server_prefix
-        .iter()
-        .map(OsStr::new)
-        .chain(std::iter::once(programs.server.as_os_str()))
-        .chain(args.iter().map(OsStr::new))
-        .collect();
-    let mut login = Login { address, user: "root".to_owned(), password: None, database: String::new() };
-    let restart = Restart::new(home, "MariaDB", &words, libc::SIGTERM);
-    let server = restart.serve(scratch, || MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop))?;
+    let variables = options.variables.iter().map(|(name, value)| format!("--{name}={value}"));
+    let settings = settings.into_iter().chain(variables).map(OsString::from);
+    let words = options.server_prefix.iter().map(OsString::from).chain(own).chain(settings).collect();
+    let restart = Restart { home, what: "MariaDB", words, end: libc::SIGTERM };
+    let server = restart.serve(scratch, || make_database(&login))?;
     login.database = "site".to_owned();
     Ok(Private { server, target: Target::MySql { login, storage: Some(storage.to_owned()) }, restart })
 }

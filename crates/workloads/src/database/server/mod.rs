@@ -3,8 +3,8 @@
 pub mod mariadb;
 pub mod postgresql;
 
-use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use fingerpost_sys::scratch::{Scratch, Server};
 use crate::WorkloadError;
 use crate::database::connection::{QueryError, Target};
 use crate::database::mysql::MySqlConnection;
+use crate::database::options::Options;
 use crate::database::postgres::PgConnection;
 use crate::database::stream::Address;
 use crate::server_dir::{Account, ServerDir};
@@ -24,6 +25,27 @@ const INIT_DEADLINE: Duration = Duration::from_secs(120);
 const READY_DEADLINE: Duration = Duration::from_secs(60);
 /// What `sun_path` holds, with the zero at its end.
 const LONGEST_SOCKET_PATH: usize = 107;
+
+/// The article's clients and some to spare, and PostgreSQL's own default.
+const MOST_CONNECTIONS: usize = 100;
+
+/// The programs of an installation.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    pub(crate) server: PathBuf,
+    /// What makes a data directory.
+    pub(crate) install: PathBuf,
+}
+
+/// How many connections a server is to take.
+fn most_connections(options: &Options) -> usize {
+    MOST_CONNECTIONS.max(options.clients.iter().copied().max().unwrap_or(0) + 10)
+}
+
+/// The words of a command.
+pub(crate) fn words<'a>(program: &Path, args: impl IntoIterator<Item = &'a &'a str>) -> Vec<OsString> {
+    std::iter::once(program.into()).chain(args.into_iter().map(OsString::from)).collect()
+}
 
 /// A private server that answers.
 #[derive(Debug)]
@@ -47,15 +69,9 @@ pub struct Restart {
 }
 
 impl Restart {
-    /// The first start.
-    pub(crate) fn new(home: Home, what: &'static str, words: &[&OsStr], end: i32) -> Restart {
-        Restart { home, what, words: words.iter().map(|&word| word.to_owned()).collect(), end }
-    }
-
     /// Starts the server, and waits until `answers` has an answer.
     pub(crate) fn serve(&self, scratch: &mut Scratch, answers: impl FnMut() -> Result<(), QueryError>) -> Result<Server, WorkloadError> {
-        let words: Vec<&OsStr> = self.words.iter().map(OsString::as_os_str).collect();
-        self.home.serve(scratch, self.what, self.home.command(&words)?, answers)
+        self.home.serve(scratch, self.what, self.home.command(&self.words)?, answers)
     }
 
     /// Ends the server in good order and starts it again, with the data that it has.
@@ -112,7 +128,7 @@ impl Home {
     }
 
     /// A command as the server's user, with its output in the log.
-    pub(crate) fn command(&self, words: &[&std::ffi::OsStr]) -> Result<Command, WorkloadError> {
+    pub(crate) fn command(&self, words: &[OsString]) -> Result<Command, WorkloadError> {
         let (first, rest) = words.split_first().ok_or_else(|| WorkloadError::Failed("an empty command".to_owned()))?;
         let mut command = Command::new(first);
         command.args(rest);
