@@ -51,6 +51,11 @@ impl QueryError {
         QueryError { kind: kind.to_owned(), message: error.to_string(), fatal: true }
     }
 
+    /// The server does not let us in.
+    pub fn denied(message: impl Into<String>) -> QueryError {
+        QueryError { kind: "access denied".to_owned(), message: message.into(), fatal: true }
+    }
+
     /// The other side does not keep to the protocol.
     pub fn protocol(message: impl Into<String>) -> QueryError {
         QueryError { kind: "protocol error".to_owned(), message: message.into(), fatal: true }
@@ -67,17 +72,34 @@ impl std::fmt::Display for QueryError {
 pub trait Connection: Send {
     /// Runs a statement by its place among the prepared ones, reads the whole answer, and tells how many rows it had.
     fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError>;
-    /// Begins a transaction. A server that has none has nothing to do here and for the two below.
-    fn begin(&mut self) -> Result<(), QueryError> {
+    /// Begins or ends a transaction. A server that has none has nothing to do here.
+    fn bound(&mut self, _: Bound) -> Result<(), QueryError> {
         Ok(())
     }
-    /// Ends it for good: what was written is on disk when this returns, as far as the engine's settings promise that.
-    fn commit(&mut self) -> Result<(), QueryError> {
-        Ok(())
-    }
-    /// Ends it as if it had never been.
-    fn rollback(&mut self) -> Result<(), QueryError> {
-        Ok(())
+}
+
+/// Where a transaction begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Its beginning.
+    Begin,
+    /// Its end for good: what was written is on disk when this returns, as far as the engine's settings promise that.
+    Commit,
+    /// Its end as if it had never been.
+    Rollback,
+}
+
+impl Bound {
+    /// Every one.
+    pub const ALL: [Bound; 3] = [Bound::Begin, Bound::Commit, Bound::Rollback];
+
+    /// The statement.
+    pub fn sql(self) -> &'static str {
+        match self {
+            Bound::Begin => "BEGIN",
+            Bound::Commit => "COMMIT",
+            Bound::Rollback => "ROLLBACK",
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::database::connection::{Arg, Connection, QueryError};
+use crate::database::connection::{Arg, Bound, Connection, QueryError};
 use crate::database::data::{self, FORUMS, Shape, Text};
 use crate::database::zipf::Zipf;
 
@@ -178,18 +178,18 @@ impl User {
         if kind < 15 {
             return self.read(on);
         }
-        on.begin()?;
+        on.bound(Bound::Begin)?;
         let done = match kind {
             15..65 => self.reply(on),
             65..80 => self.edit(on),
             80..95 => query(on, COUNT_VIEW, &[Arg::Int(self.site.threads.draw(&mut self.rng))]),
             _ => self.join(on),
         };
-        match done.and_then(|()| on.commit()) {
+        match done.and_then(|()| on.bound(Bound::Commit)) {
             Ok(()) => Ok(()),
             Err(error) => {
                 if !error.fatal {
-                    on.rollback()?;
+                    on.bound(Bound::Rollback)?;
                 }
                 Err(error)
             }
@@ -262,16 +262,8 @@ mod tests {
             self.said.push(statement.to_string());
             if self.fail == Some(statement) { Err(QueryError::refused("deadlock", String::new())) } else { Ok(1) }
         }
-        fn begin(&mut self) -> Result<(), QueryError> {
-            self.said.push("begin".into());
-            Ok(())
-        }
-        fn commit(&mut self) -> Result<(), QueryError> {
-            self.said.push("commit".into());
-            Ok(())
-        }
-        fn rollback(&mut self) -> Result<(), QueryError> {
-            self.said.push("rollback".into());
+        fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
+            self.said.push(bound.sql().to_lowercase());
             Ok(())
         }
     }

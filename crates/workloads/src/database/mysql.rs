@@ -4,12 +4,13 @@
 //! every column. What is needed here is small, and the client must not be what is measured.
 //! The protocol: <https://mariadb.com/kb/en/clientserver-protocol/>.
 
-use crate::database::connection::{Arg, Connection, Login, QueryError};
+use crate::database::connection::{Arg, Bound, Connection, Login, QueryError};
 use crate::database::data::{Data, TABLES};
 use crate::database::mix::STATEMENTS;
 use crate::database::mysql_login;
-use crate::database::mysql_wire::Wire;
+use crate::database::mysql_wire::{Wire, text_row};
 
+const COM_QUERY: u8 = 0x03;
 const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
 const TYPE_LONGLONG: u8 = 8;
@@ -64,9 +65,12 @@ impl MySqlConnection {
         Ok(Prepared { id: [a, b, c, d], bound: false })
     }
 
-    /// Runs a statement as text and gives its rows as texts.
+    /// Runs a statement as text and gives its rows as texts; NULL is an empty text.
     pub fn text(&mut self, sql: &str) -> Result<Vec<Vec<String>>, QueryError> {
-        self.wire.text(sql)
+        self.wire.command(COM_QUERY, sql.as_bytes())?;
+        let mut rows = Vec::new();
+        self.wire.answer(|row| rows.push(text_row(row)))?;
+        Ok(rows)
     }
 
     /// Makes the tables with a storage engine and fills them.
@@ -143,16 +147,8 @@ impl Connection for MySqlConnection {
         self.wire.answer(|_| {})
     }
 
-    fn begin(&mut self) -> Result<(), QueryError> {
-        self.text("BEGIN").map(drop)
-    }
-
-    fn commit(&mut self) -> Result<(), QueryError> {
-        self.text("COMMIT").map(drop)
-    }
-
-    fn rollback(&mut self) -> Result<(), QueryError> {
-        self.text("ROLLBACK").map(drop)
+    fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
+        self.text(bound.sql()).map(drop)
     }
 }
 

@@ -79,14 +79,14 @@ pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
 }
 
 fn unknown_method(name: &str) -> QueryError {
-    let message = format!("the server asks for the log-in method “{name}”; give it a user with {NATIVE} or {CACHING_SHA2}");
-    QueryError { kind: "access denied".to_owned(), message, fatal: true }
+    QueryError::denied(format!("the server asks for the log-in method “{name}”; give it a user with {NATIVE} or {CACHING_SHA2}"))
 }
 
 fn would_expose_password() -> QueryError {
-    let message = "the server wants the password itself, which is not sent over TCP without encryption; connect through its Unix socket \
-                   (…?socket=PATH), or log in once with another client so that the server has it cached";
-    QueryError { kind: "access denied".to_owned(), message: message.to_owned(), fatal: true }
+    QueryError::denied(
+        "the server wants the password itself, which is not sent over TCP without encryption; connect through its Unix socket \
+                   (…?socket=PATH), or log in once with another client so that the server has it cached",
+    )
 }
 
 /// What proves that we know the password without telling it.

@@ -3,7 +3,6 @@
 use crate::database::connection::QueryError;
 use crate::database::stream::Stream;
 
-const COM_QUERY: u8 = 0x03;
 const OK: u8 = 0x00;
 const LOCAL_INFILE: u8 = 0xfb;
 const EOF: u8 = 0xfe;
@@ -103,18 +102,10 @@ impl Wire {
             }
         }
     }
-
-    /// Runs a statement as text and gives its rows as texts; NULL is an empty text.
-    pub fn text(&mut self, sql: &str) -> Result<Vec<Vec<String>>, QueryError> {
-        self.command(COM_QUERY, sql.as_bytes())?;
-        let mut rows = Vec::new();
-        self.answer(|row| rows.push(text_row(row)))?;
-        Ok(rows)
-    }
 }
 
 /// The values of a row in the text protocol. What does not parse is left out: a count is checked by who needs it.
-fn text_row(mut row: &[u8]) -> Vec<String> {
+pub fn text_row(mut row: &[u8]) -> Vec<String> {
     let mut values = Vec::new();
     while let Some((&first, rest)) = row.split_first() {
         let (length, rest) = match first {

@@ -9,7 +9,7 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 
-use crate::database::connection::{Arg, Connection, Login, QueryError};
+use crate::database::connection::{Arg, Bound, Connection, Login, QueryError};
 use crate::database::data::{Data, TABLES, Table};
 use crate::database::mix::STATEMENTS;
 use crate::database::stream::Stream;
@@ -48,8 +48,8 @@ impl PgConnection {
         for (i, statement) in STATEMENTS.iter().enumerate() {
             connection.prepare(&format!("s{i}"), &numbered(statement.sql))?;
         }
-        for (i, sql) in ["BEGIN", "COMMIT", "ROLLBACK"].iter().enumerate() {
-            connection.prepare(&format!("t{i}"), sql)?;
+        for bound in Bound::ALL {
+            connection.prepare(&format!("t{}", bound as usize), bound.sql())?;
         }
         connection.names = (0..STATEMENTS.len()).map(|i| format!("s{i}")).collect();
         Ok(connection)
@@ -102,8 +102,8 @@ impl PgConnection {
     }
 
     fn authenticate(&mut self, login: &Login) -> Result<(), QueryError> {
-        let denied = |message: &str| QueryError { kind: "access denied".to_owned(), message: message.to_owned(), fatal: true };
-        let password = || login.password().ok_or_else(|| denied("the server asks for a password; set PGPASSWORD or password_file=PATH"));
+        let password =
+            || login.password().ok_or_else(|| QueryError::denied("the server asks for a password; set PGPASSWORD or password_file=PATH"));
         loop {
             let (kind, body) = self.receive()?;
             if kind == b'E' {
@@ -116,7 +116,7 @@ impl PgConnection {
             match u32::from_be_bytes([body[0], body[1], body[2], body[3]]) {
                 0 => return Ok(()),
                 3 if self.stream.is_unix() => frontend::password_message(password()?.as_bytes(), &mut self.out),
-                3 => return Err(denied("the server wants the password itself, which is not sent over TCP without encryption")),
+                3 => return Err(QueryError::denied("the server wants the password itself, which is not sent over TCP without encryption")),
                 5 => {
                     let salt = rest.get(..4).and_then(|s| s.try_into().ok()).ok_or_else(|| QueryError::protocol("no salt"))?;
                     let hash = md5_hash(login.user.as_bytes(), password()?.as_bytes(), salt);
@@ -126,7 +126,7 @@ impl PgConnection {
                     self.scram(password()?)?;
                     continue;
                 }
-                other => return Err(denied(&format!("the server asks for log-in method {other}, which is not supported"))),
+                other => return Err(QueryError::denied(format!("the server asks for log-in method {other}, which is not supported"))),
             }
             .map_err(|e| unsendable(&e))?;
             self.flush()?;
@@ -138,7 +138,7 @@ impl PgConnection {
         let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
         frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut self.out).map_err(|e| unsendable(&e))?;
         self.flush()?;
-        let failed = |e: std::io::Error| QueryError { kind: "access denied".to_owned(), message: e.to_string(), fatal: true };
+        let failed = |e: std::io::Error| QueryError::denied(e.to_string());
         scram.update(&self.sasl_part(11)?).map_err(failed)?;
         frontend::sasl_response(scram.message(), &mut self.out).map_err(|e| unsendable(&e))?;
         self.flush()?;
@@ -239,16 +239,9 @@ impl Connection for PgConnection {
         result
     }
 
-    fn begin(&mut self) -> Result<(), QueryError> {
-        self.execute("t0", &[]).map(drop)
-    }
-
-    fn commit(&mut self) -> Result<(), QueryError> {
-        self.execute("t1", &[]).map(drop)
-    }
-
-    fn rollback(&mut self) -> Result<(), QueryError> {
-        self.execute("t2", &[]).map(drop)
+    fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
+        let name = ["t0", "t1", "t2"][bound as usize];
+        self.execute(name, &[]).map(drop)
     }
 }
 

@@ -167,11 +167,7 @@ fn told(line: &str) -> Option<QueryError> {
     let text = line.strip_prefix('-')?;
     let (kind, message) = text.split_once(' ').unwrap_or((text, ""));
     Some(match kind {
-        "NOAUTH" => QueryError {
-            kind: "access denied".to_owned(),
-            message: "the server asks for a password; set REDISCLI_AUTH or password_file=PATH".to_owned(),
-            fatal: true,
-        },
+        "NOAUTH" => QueryError::denied("the server asks for a password; set REDISCLI_AUTH or password_file=PATH"),
         _ => QueryError::refused(format!("server error {kind}"), message),
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags, Statement as Prepared, ToSql, params_from_iter};
 
-use crate::database::connection::{Arg, Connection, QueryError};
+use crate::database::connection::{Arg, Bound, Connection, QueryError};
 use crate::database::data::{Data, TABLES};
 use crate::database::mix::STATEMENTS;
 
@@ -90,17 +90,13 @@ impl Connection for SqliteConnection {
         count_rows(&mut prepared, args).map_err(refusal)
     }
 
-    fn begin(&mut self) -> Result<(), QueryError> {
-        // Immediate: a transaction that is going to write takes the lock at once, so that none fails for having read too old a state.
-        self.run("BEGIN IMMEDIATE")
-    }
-
-    fn commit(&mut self) -> Result<(), QueryError> {
-        self.run("COMMIT")
-    }
-
-    fn rollback(&mut self) -> Result<(), QueryError> {
-        if self.sqlite.is_autocommit() { Ok(()) } else { self.run("ROLLBACK") }
+    fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
+        match bound {
+            // Immediate: a transaction that is going to write takes the lock at once, so that none fails for having read too old a state.
+            Bound::Begin => self.run("BEGIN IMMEDIATE"),
+            Bound::Rollback if self.sqlite.is_autocommit() => Ok(()),
+            _ => self.run(bound.sql()),
+        }
     }
 }
 
@@ -162,14 +158,14 @@ mod tests {
         let mut db = SqliteConnection::open(&dir.path().join("site.db"), "off").unwrap();
         db.load(&Data::new(1, 1)).unwrap();
         let insert = [Arg::Int(999_999), Arg::Text("m"), Arg::Int(1), Arg::Text("s")];
-        db.begin().unwrap();
+        db.bound(Bound::Begin).unwrap();
         db.query(13, &insert).unwrap();
-        db.rollback().unwrap();
-        db.rollback().unwrap();
+        db.bound(Bound::Rollback).unwrap();
+        db.bound(Bound::Rollback).unwrap();
         assert_eq!(db.query(0, &[Arg::Int(999_999)]), Ok(0));
-        db.begin().unwrap();
+        db.bound(Bound::Begin).unwrap();
         db.query(13, &insert).unwrap();
-        db.commit().unwrap();
+        db.bound(Bound::Commit).unwrap();
         assert_eq!(db.query(0, &[Arg::Int(999_999)]), Ok(1));
         assert_eq!(db.query(13, &insert).unwrap_err().kind, "database error");
     }

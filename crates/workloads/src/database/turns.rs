@@ -3,7 +3,7 @@
 use fingerpost_sys::stamps::ThreadWriter;
 use fingerpost_sys::trace::monotonic_ns;
 
-use crate::database::connection::{Arg, Connection, QueryError};
+use crate::database::connection::{Arg, Bound, Connection, QueryError};
 
 /// A connection for the length of one transaction. Each of its statements is one round trip, its beginning and its end included.
 pub struct Turns<'a> {
@@ -45,15 +45,7 @@ impl Connection for Turns<'_> {
         self.turn(|on| on.query(statement, args))
     }
 
-    fn begin(&mut self) -> Result<(), QueryError> {
-        self.turn(|on| on.begin())
-    }
-
-    fn commit(&mut self) -> Result<(), QueryError> {
-        self.turn(|on| on.commit())
-    }
-
-    fn rollback(&mut self) -> Result<(), QueryError> {
-        self.turn(|on| on.rollback())
+    fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
+        self.turn(|on| on.bound(bound))
     }
 }
