@@ -7,12 +7,10 @@
 use std::convert::Infallible;
 
 use crate::database::data::{Data, TABLES};
-use crate::database::mysql::push_row;
+use crate::database::mysql::each_insert;
 
 /// Goes before the names of tables and indexes, so that they stand beside those under load.
 const PREFIX: &str = "imported_";
-/// Bytes of a statement of rows, about: what `mysqldump` takes is a quarter of the least `max_allowed_packet`, 1 MiB.
-const STATEMENT: usize = 256 << 10;
 
 /// The statements of a dump.
 #[derive(Debug)]
@@ -29,20 +27,11 @@ impl Dump {
         let mut dump = Dump { statements: Vec::new(), rows: 0 };
         for table in &TABLES {
             dump.statements.push(table.create(PREFIX, options));
-            let mut sql = String::new();
-            let Ok(()) = data.each_row(table, |row| {
-                match sql.is_empty() {
-                    true => sql = format!("INSERT INTO {PREFIX}{} VALUES ", table.name),
-                    false => sql.push(','),
-                }
-                push_row(&mut sql, row);
-                dump.rows += 1;
-                if sql.len() >= STATEMENT {
-                    dump.statements.push(std::mem::take(&mut sql));
-                }
+            let Ok(()) = each_insert(data, table, PREFIX, |sql, rows| {
+                dump.statements.push(sql);
+                dump.rows += rows;
                 Ok::<(), Infallible>(())
             });
-            dump.statements.extend((!sql.is_empty()).then_some(sql));
             dump.statements.extend(table.create_indexes(PREFIX));
         }
         dump
@@ -63,6 +52,7 @@ pub fn removal() -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
     use crate::database::data::Shape;
+    use crate::database::mysql::LOAD_BATCH;
 
     #[test]
     fn a_dump_holds_every_row_in_statements_of_many() {
@@ -70,7 +60,7 @@ mod tests {
         let shape = Shape::at(1);
         assert_eq!(dump.rows, shape.members + shape.threads + shape.posts);
         let inserts: Vec<&String> = dump.statements.iter().filter(|s| s.starts_with("INSERT INTO imported_")).collect();
-        assert!(inserts.len() > 10 && inserts.iter().all(|s| s.len() < STATEMENT + 2048), "{}", inserts.len());
+        assert!(inserts.len() > 10 && inserts.iter().all(|s| s.len() < LOAD_BATCH + 2048), "{}", inserts.len());
         let rows: usize = inserts.iter().map(|s| s.matches("),(").count() + 1).sum();
         assert_eq!(rows as u64, dump.rows);
         assert!(dump.statements[0].starts_with("CREATE TABLE imported_members (") && dump.statements[0].ends_with(" ENGINE=aria"));

@@ -15,26 +15,12 @@ pub const CLIENTS: [usize; 7] = [1, 2, 5, 10, 20, 35, 50];
 /// More clients than this are not simulated users any more but a test of the scheduler; servers refuse them by default, too.
 const MOST_CLIENTS: usize = 1000;
 const LARGEST_SCALE: i64 = 200;
+/// Storage engines, the first being the default.
+const STORAGE: &[&str] = &["innodb", "myisam", "aria"];
 
 /// Variables of a private server that Fingerpost sets itself, because privacy and cleaning up depend on them.
-const OURS: [&str; 16] = [
-    "datadir",
-    "socket",
-    "pid-file",
-    "port",
-    "bind-address",
-    "skip-networking",
-    "user",
-    "tmpdir",
-    "skip-grant-tables",
-    "init-file",
-    "listen_addresses",
-    "unix_socket_directories",
-    "unix_socket_permissions",
-    "data_directory",
-    "hba_file",
-    "dynamic_shared_memory_type",
-];
+const OURS: &str = "datadir socket pid-file port bind-address skip-networking user tmpdir skip-grant-tables init-file listen_addresses \
+                    unix_socket_directories unix_socket_permissions data_directory hba_file dynamic_shared_memory_type";
 
 /// The database that is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +58,8 @@ impl Engine {
         match self {
             Engine::Sqlite { .. } => "sqlite",
             Engine::MariaDb { .. } => "mariadb",
-            Engine::PostgreSql | Engine::Own { protocol: Protocol::Postgres, .. } => "postgresql",
-            Engine::Own { protocol: Protocol::MySql, .. } => "mysql",
-            Engine::Own { protocol: Protocol::Redis, .. } => "redis",
+            Engine::PostgreSql => Protocol::Postgres.name(),
+            Engine::Own { protocol, .. } => protocol.name(),
         }
     }
 }
@@ -180,32 +165,26 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
     let name = text("engine");
     let engine = match (own, name.as_deref()) {
         (Some((protocol, login)), asked) => {
-            let engine = Engine::Own { protocol, login, password_file: text("password_file").map(PathBuf::from), storage: None };
-            let same = asked.is_none_or(|asked| asked == engine.name() || (asked == "mariadb" && protocol == Protocol::MySql));
+            let same = asked.is_none_or(|asked| asked == protocol.name() || (asked == "mariadb" && protocol == Protocol::MySql));
             if !same {
                 return Err(setting(format!(
                     "engine={} and the url's scheme contradict each other; leave one out",
                     asked.unwrap_or_default()
                 )));
             }
-            engine
+            let storage = text("storage").filter(|_| protocol == Protocol::MySql);
+            let storage = storage.map(|s| one_of(Some(s), "storage", STORAGE)).transpose()?;
+            Engine::Own { protocol, login, password_file: text("password_file").map(PathBuf::from), storage }
         }
         (None, None | Some("sqlite")) => {
             Engine::Sqlite { synchronous: one_of(text("synchronous"), "synchronous", &["full", "normal", "off"])? }
         }
         (None, Some("mariadb" | "mysql")) => Engine::MariaDb {
-            storage: one_of(text("storage"), "storage", &["innodb", "myisam", "aria"])?,
+            storage: one_of(text("storage"), "storage", STORAGE)?,
             query_cache: one_of(text("query_cache"), "query_cache", &["off", "on"])? == "on",
         },
         (None, Some("postgresql" | "postgres")) => Engine::PostgreSql,
         (None, Some(other)) => return Err(not_one_of("engine", other, "sqlite, mariadb, postgresql")),
-    };
-    let engine = match engine {
-        Engine::Own { protocol: Protocol::MySql, login, password_file, .. } => {
-            let storage = text("storage").map(|s| one_of(Some(s), "storage", &["innodb", "myisam", "aria"])).transpose()?;
-            Engine::Own { protocol: Protocol::MySql, login, password_file, storage }
-        }
-        other => other,
     };
     // A setting that would have no effect is a misunderstanding.
     let takes: &[&str] = match &engine {
@@ -265,7 +244,7 @@ fn check_variable(name: &str) -> Result<String, WorkloadError> {
     if !plain || name.starts_with('-') {
         return Err(setting(format!("server.{name}: a variable's name has letters, digits, - and _ only")));
     }
-    if OURS.iter().any(|ours| ours.replace('-', "_").eq_ignore_ascii_case(&name.replace('-', "_"))) {
+    if OURS.split(' ').any(|ours| ours.replace('-', "_").eq_ignore_ascii_case(&name.replace('-', "_"))) {
         return Err(setting(format!("server.{name} is set by Fingerpost itself, so that the server is private and can be cleaned up")));
     }
     Ok(name.to_owned())

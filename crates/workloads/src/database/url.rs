@@ -22,6 +22,15 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Its name in parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::MySql => "mysql",
+            Protocol::Postgres => "postgresql",
+            Protocol::Redis => "redis",
+        }
+    }
+
     /// The user and the port where an address names none.
     fn defaults(self) -> (&'static str, u16) {
         match self {

@@ -123,7 +123,7 @@ impl Home {
             let sentence = format!("the path of the server's socket is too long ({}); set TMPDIR or dir= to a shorter one", path.display());
             return Err(WorkloadError::Setting(sentence));
         }
-        let uid = self.dir.account().map_or(rustix::process::geteuid().as_raw(), |account| account.uid);
+        let uid = self.dir.account.map_or(rustix::process::geteuid().as_raw(), |account| account.uid);
         Ok(Address::Private(path, uid))
     }
 
