@@ -2,14 +2,18 @@
 
 use std::io;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use fingerpost_sys::stamps::ThreadWriter;
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::Histogram;
 use crate::{ClientReport, Step, WorkloadError};
 
 /// Parts of a step whose throughput is told apart.
 pub(crate) const PARTS: usize = 5;
+/// A step of this length that let nothing through is not repeated.
+const LONGEST: Duration = Duration::from_secs(4);
 /// From this share of its CPUs on the client is the limit.
 const SATURATED: f64 = 0.9;
 
@@ -27,6 +31,35 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of a step of this length that began then, when the process had used so many CPU seconds. Clients that wait for their last answer are
+    /// past its end; what they get then is not counted. Of each client, what it saw and why it failed.
+    pub fn of(
+        length: Duration,
+        begun: Instant,
+        cpu: f64,
+        parts: Vec<u64>,
+        turns: u64,
+        clients: Vec<(Histogram, Option<String>)>,
+    ) -> Report {
+        let mut latencies = Histogram::new();
+        clients.iter().for_each(|(seen, _)| latencies.merge(seen));
+        Report {
+            elapsed_s: length.as_secs_f64(),
+            parts,
+            turns,
+            latencies: latencies.counted(),
+            cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            errors: clients.iter().filter(|(_, why)| why.is_some()).count() as u64,
+            why: clients.into_iter().find_map(|(_, why)| why),
+        }
+    }
+
+    /// Reads what a load generator told.
+    pub fn read(line: &str) -> Result<Report, WorkloadError> {
+        serde_json::from_str(line).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))
+    }
+
     /// The report as the step of a workload, whose clients can use so many CPUs at most.
     pub fn into_step(self, clients: usize, most_cpus: usize, embedded: bool) -> Result<Step, WorkloadError> {
         let transactions: u64 = self.parts.iter().sum();
@@ -61,6 +94,28 @@ impl Report {
     }
 }
 
+/// Stamps a round trip, while that is asked for.
+pub(crate) fn stamp(writer: Option<&ThreadWriter>, connection: u32, asked: u64, answered: u64) {
+    if let Some(writer) = writer.filter(|writer| writer.on()) {
+        writer.stamp(connection, asked, answered);
+    }
+}
+
+/// Makes a step by `ask`. A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
+pub(crate) fn until_something(
+    length: Duration,
+    mut ask: impl FnMut(Duration) -> Result<Result<Step, WorkloadError>, WorkloadError>,
+) -> Result<Step, WorkloadError> {
+    let mut length = length;
+    loop {
+        let step = ask(length)?;
+        if step.is_ok() || length > LONGEST {
+            return step;
+        }
+        length *= 3;
+    }
+}
+
 /// The end of a load generator, which is told to whoever listens.
 pub(crate) fn told(result: io::Result<()>) -> ExitCode {
     match result {
@@ -70,6 +125,20 @@ pub(crate) fn told(result: io::Result<()>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs something in each of so many threads of a worker of this name, without end.
+pub(crate) fn in_threads(name: &str, count: usize, each: impl Fn() + Sync) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        for _ in 0..count {
+            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, &each) {
+                // The others work without end, so that this scope would never be left.
+                eprintln!("{name}: cannot start a thread: {e}");
+                std::process::exit(1);
+            }
+        }
+    });
+    Ok(())
 }
 
 /// CPU seconds of this process, user and system.

@@ -61,9 +61,11 @@ impl Account {
 /// The directory of one private server.
 #[derive(Debug)]
 pub struct ServerDir {
-    base: PathBuf,
+    /// Where it is.
+    pub(crate) path: PathBuf,
     output: File,
-    account: Option<Account>,
+    /// The account that the server runs as.
+    pub(crate) account: Option<Account>,
 }
 
 impl ServerDir {
@@ -77,22 +79,12 @@ impl ServerDir {
         let output = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(file)?;
         // Apache opens its log by path and by itself. The file can be written and no more: its directory is ours.
         give(&output, account)?;
-        Ok(ServerDir { base, output, account })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.base
+        Ok(ServerDir { path: base, output, account })
     }
 
     /// The file that takes what the server says.
     pub fn output_path(&self) -> PathBuf {
-        self.base.join("output")
-    }
-
-    /// The account that the server runs as.
-    pub fn account(&self) -> Option<Account> {
-        self.account
+        self.path.join("output")
     }
 
     /// Makes a directory of the server's own and hands it over, empty.
@@ -100,7 +92,7 @@ impl ServerDir {
     /// # Errors
     /// The system's.
     pub fn hand_over(&self, name: &str) -> io::Result<PathBuf> {
-        let path = self.base.join(name);
+        let path = self.path.join(name);
         hand_over(&path, self.account)?;
         Ok(path)
     }
@@ -110,7 +102,7 @@ impl ServerDir {
     /// # Errors
     /// The system's.
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<PathBuf> {
-        let path = self.base.join(name);
+        let path = self.path.join(name);
         write_readable(&path, content)?;
         Ok(path)
     }
@@ -122,7 +114,7 @@ impl ServerDir {
     /// No further descriptor can be had.
     pub fn set_up(&self, command: &mut Command, run: &Path) -> io::Result<()> {
         let (out, err) = (self.output.try_clone()?, self.output.try_clone()?);
-        command.current_dir(&self.base).stdin(Stdio::null()).stdout(out).stderr(err);
+        command.current_dir(&self.path).stdin(Stdio::null()).stdout(out).stderr(err);
         for (name, _) in std::env::vars_os() {
             let is_foreign = name.to_str().is_some_and(|n| FOREIGN.contains(&n) || secret::is_secret_name(n));
             if is_foreign {
@@ -229,7 +221,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let dir = ServerDir::make(base.path().join("x"), None).unwrap();
         let mode = |path: &Path| fs::symlink_metadata(path).unwrap().mode() & 0o777;
-        assert_eq!(mode(dir.path()), 0o711);
+        assert_eq!(mode(&dir.path), 0o711);
         assert_eq!(mode(&dir.hand_over("data").unwrap()), 0o700);
         assert_eq!(mode(&dir.write("conf", b"x").unwrap()), 0o644);
         assert_eq!(mode(&dir.output_path()), 0o600);

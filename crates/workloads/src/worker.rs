@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,6 +52,17 @@ pub fn prefixed(prefix: &[String], command: Command) -> Command {
         };
     }
     whole
+}
+
+/// The end of a worker of this name.
+pub(crate) fn ended(name: &str, result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{name}: {e}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Says a line to the process that gives the orders. Whether that is still there its input tells, too.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::script::{Script, fill};
 use super::talk::{Talk, Target};
-use crate::closed_loop::{PARTS, Report, cpu_seconds, told, work};
+use crate::closed_loop::{PARTS, Report, cpu_seconds, stamp, told, work};
 use crate::histogram::Histogram;
 use crate::worker::say;
 
@@ -124,20 +124,9 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
     shared.gate.wait();
     // Should the conductor be gone, the report finds out.
     let _ = say(BEGUN);
-    let done: Vec<Client> = threads.into_iter().filter_map(|t| t.join().ok()).collect();
-    let mut latencies = Histogram::new();
-    done.iter().for_each(|c| latencies.merge(&c.seen));
-    let whole = begun.elapsed().as_secs_f64();
-    Ok(Report {
-        elapsed_s: length.as_secs_f64(),
-        parts: shared.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect(),
-        turns: shared.turns.load(Ordering::Relaxed),
-        latencies: latencies.counted(),
-        cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / whole).min(1.0),
-        cpus: std::thread::available_parallelism().map_or(1, usize::from),
-        errors: done.iter().filter(|c| c.why.is_some()).count() as u64,
-        why: done.into_iter().find_map(|c| c.why),
-    })
+    let done = threads.into_iter().filter_map(|t| t.join().ok()).map(|c| (c.seen, c.why)).collect();
+    let parts = shared.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
+    Ok(Report::of(length, begun, cpu, parts, shared.turns.load(Ordering::Relaxed), done))
 }
 
 /// One client.
@@ -214,8 +203,6 @@ impl Client {
 
     /// Stamps a round trip, or the whole transaction of a database within this process, while that is asked for.
     fn stamp(&self, asked: u64, answered: u64) {
-        if let Some(thread_writer) = self.thread_writer.as_ref().filter(|thread_writer| thread_writer.on()) {
-            thread_writer.stamp(self.number as u32, asked, answered);
-        }
+        stamp(self.thread_writer.as_ref(), self.number as u32, asked, answered);
     }
 }

@@ -15,6 +15,7 @@ pub mod surroundings;
 pub mod talk;
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use fingerpost_record::Params;
@@ -26,8 +27,9 @@ use self::script::Script;
 use self::servers::{Engine, Plan, Started};
 use self::surroundings::Surroundings;
 use self::talk::Target;
-use crate::closed_loop::Report;
+use crate::closed_loop::{Report, until_something};
 use crate::rehearsal::Worker;
+use crate::web::kernel::tree;
 use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
 
 /// How long a worker may take to get ready or to end a step, beyond the step itself.
@@ -36,8 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const WARM_UP: Duration = Duration::from_millis(120);
 /// How long another session goes on at most; it is ended by dropping it.
 const SESSION: Duration = Duration::from_secs(600);
-/// A step of this length that let nothing through is not repeated.
-const LONGEST: Duration = Duration::from_secs(4);
 
 /// A private server with its clients.
 pub struct Planted {
@@ -98,12 +98,10 @@ impl Planted {
         if let Some(server) = &self.server {
             // Twice: what a process makes before it is placed is found the second time.
             for _ in 0..2 {
-                tree(server.pid()).into_iter().try_for_each(&mut place)?;
+                tree(&[server.pid()]).into_iter().try_for_each(&mut place)?;
             }
         }
-        let target = serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?;
-        let mut command = worker::command(client::NAME);
-        command.arg(target);
+        let mut command = self.client_command()?;
         let embedded = self.target.is_embedded();
         if embedded { &plan.surroundings } else { places.client }.apply(&mut command);
         if let Some(stamps) = &self.stamps {
@@ -116,6 +114,12 @@ impl Planted {
         client.ask(&line(&Order::Prepare(prepare.to_vec()))?, PATIENCE)?;
         self.client = Some(client);
         Ok(())
+    }
+
+    fn client_command(&self) -> Result<Command, WorkloadError> {
+        let mut command = worker::command(client::NAME);
+        command.arg(serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?);
+        Ok(command)
     }
 
     /// What clients do from the next step on.
@@ -135,17 +139,14 @@ impl Planted {
 
     /// Another session with the server, beside the clients and no part of the load: it does what the script says until it is dropped.
     pub fn other_session(&self, script: &Script) -> Result<Worker, WorkloadError> {
-        let target = serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?;
-        let mut command = worker::command(client::NAME);
-        command.arg(target);
-        let mut session = Worker::start(command, "other session")?;
+        let mut session = Worker::start(self.client_command()?, "other session")?;
         session.ask(&line(&Order::Step(script.clone(), SESSION.as_millis() as u64))?, PATIENCE)?;
         Ok(session)
     }
 
     /// The processes of the server, its children included.
     pub fn server_tree(&self) -> Vec<i32> {
-        self.subjects().servers.into_iter().flat_map(tree).collect()
+        self.subjects().servers.into_iter().flat_map(|pid| tree(&[pid])).collect()
     }
 
     /// Ends everything.
@@ -163,21 +164,6 @@ impl Planted {
 
 fn line(order: &Order) -> Result<String, WorkloadError> {
     serde_json::to_string(order).map_err(|e| WorkloadError::Failed(format!("an order cannot be written: {e}")))
-}
-
-/// A process and its descendants.
-fn tree(pid: i32) -> Vec<i32> {
-    let mut all = vec![pid];
-    let mut at = 0;
-    while let Some(&parent) = all.get(at) {
-        at += 1;
-        let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
-        for task in tasks {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            all.extend(children.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()));
-        }
-    }
-    all
 }
 
 impl Workload for Planted {
@@ -206,24 +192,16 @@ impl Workload for Planted {
 
     fn step_observed(&mut self, _: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
         let Some(client) = &mut self.client else { return Err(WorkloadError::Failed("the client was not started".into())) };
-        let mut length = length + WARM_UP;
-        loop {
-            let order = line(&Order::Step(self.script.clone(), length.as_millis() as u64))?;
-            let first = client.ask(&order, length + PATIENCE)?;
-            if first.trim() != BEGUN {
+        let (script, embedded) = (&self.script, self.target.is_embedded());
+        until_something(length + WARM_UP, |length| {
+            let order = line(&Order::Step(script.clone(), length.as_millis() as u64))?;
+            if client.ask(&order, length + PATIENCE)?.trim() != BEGUN {
                 return Err(WorkloadError::Failed("the load generator answered something else than it was asked".into()));
             }
             begun();
             let answer = client.next(length + PATIENCE)?;
-            let report: Report =
-                serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))?;
-            let step = report.into_step(self.script.clients, self.script.clients, self.target.is_embedded());
-            // A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
-            if step.is_ok() || length > LONGEST {
-                return step;
-            }
-            length *= 3;
-        }
+            Ok(Report::read(&answer)?.into_step(script.clients, script.clients, embedded))
+        })
     }
 
     fn stop(&mut self) {

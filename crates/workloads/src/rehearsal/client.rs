@@ -12,7 +12,7 @@ use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::recipe::{REQUEST, Recipe};
-use crate::closed_loop::{PARTS, Report, cpu_seconds, told, work};
+use crate::closed_loop::{PARTS, Report, cpu_seconds, stamp, told, work};
 use crate::histogram::Histogram;
 
 /// The worker's name.
@@ -114,20 +114,9 @@ impl Crew {
         let (begun, cpu) = (Instant::now(), cpu_seconds());
         let task = Task { begun, length: Some(length), parts: Arc::default() };
         let results = self.all(&task);
-        let mut latencies = Histogram::new();
-        results.iter().for_each(|(h, _)| latencies.merge(h));
         let parts: Vec<u64> = task.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
-        Report {
-            // Clients that wait for their last answer are past the end; what they get then is not counted.
-            elapsed_s: length.as_secs_f64(),
-            turns: parts.iter().sum(),
-            parts,
-            latencies: latencies.counted(),
-            cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
-            cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            errors: results.iter().filter(|(_, why)| why.is_some()).count() as u64,
-            why: results.into_iter().find_map(|(_, why)| why),
-        }
+        let turns = parts.iter().sum();
+        Report::of(length, begun, cpu, parts, turns, results)
     }
 }
 
@@ -136,15 +125,6 @@ struct Place {
     stream: Option<TcpStream>,
     number: u32,
     thread_writer: Option<ThreadWriter>,
-}
-
-impl Place {
-    /// Stamps a transaction, while that is asked for.
-    fn stamp(&self, asked: u64, answered: u64) {
-        if let Some(thread_writer) = self.thread_writer.as_ref().filter(|thread_writer| thread_writer.on()) {
-            thread_writer.stamp(self.number, asked, answered);
-        }
-    }
 }
 
 fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Place) -> Done {
@@ -160,7 +140,7 @@ fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Plac
         match answered {
             Ok(()) if task.length.is_none() => return (seen, None),
             Ok(()) => {
-                place.stamp(asked, now);
+                stamp(place.thread_writer.as_ref(), place.number, asked, now);
                 if task.left().is_some() {
                     seen.record(now - asked);
                     task.count();

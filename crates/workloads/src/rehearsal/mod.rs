@@ -19,7 +19,7 @@ use fingerpost_sys::child::{self, die_with_parent};
 
 pub use recipe::Recipe;
 
-use crate::closed_loop::Report;
+use crate::closed_loop::{Report, until_something};
 use crate::worker::{self, Pipes};
 use crate::{Stamps, Step, Subjects, Workload, WorkloadError};
 
@@ -31,9 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How much longer than asked a step lasts, so that observers who begin late and wait for a CPU still see load only.
 const WARM_UP: Duration = Duration::from_millis(150);
-
-/// A step of this length that let nothing through is not repeated.
-const LONGEST: Duration = Duration::from_secs(4);
 
 /// Changes the command of the server or the client before it is started.
 pub type Prepare = Box<dyn FnMut(&mut Command) + Send>;
@@ -154,18 +151,11 @@ impl Workload for Rehearsal {
 
     fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {
         let Some(client) = &mut self.client else { return Err(WorkloadError::Failed("the client was not started".into())) };
-        let mut length = length + WARM_UP;
-        loop {
+        let clients = self.recipe.clients;
+        until_something(length + WARM_UP, |length| {
             let answer = client.ask(&length.as_millis().to_string(), length + PATIENCE)?;
-            let report: Report =
-                serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))?;
-            let step = report.into_step(self.recipe.clients, usize::MAX, false);
-            // A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
-            if step.is_ok() || length > LONGEST {
-                return step;
-            }
-            length *= 3;
-        }
+            Ok(Report::read(&answer)?.into_step(clients, usize::MAX, false))
+        })
     }
 
     fn stop(&mut self) {

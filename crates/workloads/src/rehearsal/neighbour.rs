@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::closed_loop::work;
+use super::truth::basic::nameless;
+use crate::closed_loop::{in_threads, work};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-neighbour";
@@ -48,41 +48,18 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs something in each of so many threads without end.
-fn in_threads(count: usize, each: impl Fn() + Sync) -> io::Result<()> {
-    std::thread::scope(|scope| {
-        for _ in 0..count {
-            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, &each) {
-                // The others work without end, so that this scope would never be left.
-                eprintln!("the neighbour: cannot start a thread: {e}");
-                std::process::exit(1);
-            }
-        }
-    });
-    Ok(())
-}
-
 fn burn(threads: Option<usize>) -> io::Result<()> {
     let usual = std::thread::available_parallelism()?.get() * THREADS_A_CPU;
     println!("ready");
-    in_threads(threads.unwrap_or(usual), || {
+    in_threads("the neighbour", threads.unwrap_or(usual), || {
         loop {
             work(1_000_000);
         }
     })
 }
 
-/// A file of this neighbour's that has no name any more.
-fn nameless(dir: &Path, flags: OFlags) -> io::Result<File> {
-    let path = dir.join(format!("neighbour-{}", std::process::id()));
-    let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    let file: OwnedFd = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
-    std::fs::remove_file(&path)?;
-    Ok(file.into())
-}
-
 fn write_and_sync(dir: &Path, pause: Duration) -> io::Result<()> {
-    let mut file = nameless(dir, OFlags::empty())?;
+    let mut file = nameless(dir, "neighbour", OFlags::empty())?;
     let block = vec![b'x'; WRITTEN];
     println!("ready");
     loop {
@@ -96,7 +73,7 @@ fn write_and_sync(dir: &Path, pause: Duration) -> io::Result<()> {
 }
 
 fn read_past_the_cache(dir: &Path, threads: usize) -> io::Result<()> {
-    let mut file = nameless(dir, OFlags::DIRECT)?;
+    let mut file = nameless(dir, "neighbour", OFlags::DIRECT)?;
     let mut space = vec![0u8; READ.1 + ALIGNED];
     let at = space.as_ptr().align_offset(ALIGNED);
     let block = &mut space[at..at + READ.1];
@@ -106,7 +83,7 @@ fn read_past_the_cache(dir: &Path, threads: usize) -> io::Result<()> {
     println!("ready");
     // Each thread needs a place in the file of its own: one descriptor has one.
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
-    in_threads(threads.max(1), || {
+    in_threads("the neighbour", threads.max(1), || {
         let mut space = vec![0u8; READ.1 + ALIGNED];
         let at = space.as_ptr().align_offset(ALIGNED);
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;

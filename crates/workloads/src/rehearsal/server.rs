@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fingerpost_sys::memory::Fresh;
+use rustix::fs::OFlags;
 
 use super::recipe::{REQUEST, Recipe};
-use crate::closed_loop::{told, work};
+use super::truth::basic::nameless;
+use crate::closed_loop::{in_threads, told, work};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-server";
@@ -75,23 +77,13 @@ fn thread_per_connection(listener: &TcpListener, kitchen: &Arc<Kitchen>) -> io::
 }
 
 fn accept_one_by_one(listener: &TcpListener, kitchen: &Kitchen) -> io::Result<()> {
-    std::thread::scope(|scope| {
-        for _ in 0..ACCEPTORS {
-            let accept = || {
-                let Ok(mut cook) = Cook::new(kitchen) else { return };
-                while let Ok((stream, _)) = listener.accept() {
-                    // A client that gave up meanwhile is no error.
-                    let _ = cook.transaction(&stream);
-                }
-            };
-            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, accept) {
-                // The others accept without end, so that this scope would never be left.
-                eprintln!("the rehearsal's server: cannot start a thread: {e}");
-                std::process::exit(1);
-            }
+    in_threads("the rehearsal's server", ACCEPTORS, || {
+        let Ok(mut cook) = Cook::new(kitchen) else { return };
+        while let Ok((stream, _)) = listener.accept() {
+            // A client that gave up meanwhile is no error.
+            let _ = cook.transaction(&stream);
         }
-    });
-    Ok(())
+    })
 }
 
 /// What all connections share.
@@ -169,9 +161,7 @@ impl<'a> Cook<'a> {
         }
         if self.file.is_none() {
             // Unnamed from here on: nothing is left behind however we end.
-            let path = self.kitchen.dir.join(format!("log-{}-{}", std::process::id(), self.random.u64(..)));
-            self.file = Some(File::create_new(&path)?);
-            std::fs::remove_file(&path)?;
+            self.file = Some(nameless(&self.kitchen.dir, "log", OFlags::empty())?);
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(&[b'x'; PAGE])?;

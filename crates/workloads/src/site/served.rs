@@ -81,13 +81,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         io::stdout().flush().map_err(|e| e.to_string())?;
         static_server::serve(&listener, workers, &*content).map_err(|e| e.to_string())
     };
-    match served() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("the site's server: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    worker::ended("the site's server", served())
 }
 
 /// A served site under load.

@@ -1,6 +1,7 @@
 //! What the kernel counts about sockets, ports and waiting for a CPU, read from `/proc`.
 
 use std::fs;
+use std::path::PathBuf;
 
 use fingerpost_sys::procfs::process::Schedstat;
 
@@ -73,19 +74,32 @@ pub fn scheduled_self() -> Scheduled {
     fs::read_to_string("/proc/self/schedstat").ok().and_then(|t| parse_schedstat(&t)).unwrap_or_default()
 }
 
+/// These processes and their descendants, each before its children.
+pub fn tree(pids: &[i32]) -> Vec<i32> {
+    let mut all = pids.to_vec();
+    let mut at = 0;
+    while let Some(&parent) = all.get(at) {
+        at += 1;
+        for task in tasks(parent) {
+            let children = fs::read_to_string(task.join("children")).unwrap_or_default();
+            all.extend(children.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()));
+        }
+    }
+    all
+}
+
+/// The directories of a process' threads.
+fn tasks(pid: i32) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().map(|task| task.path())
+}
+
 /// All threads of these processes and of their descendants. A process that ended in between takes its time with it.
 pub fn scheduled_tree(pids: &[i32]) -> Scheduled {
     let mut sum = Scheduled::default();
-    let mut queue = pids.to_vec();
-    while let Some(pid) = queue.pop() {
-        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
-        for task in tasks.flatten().map(|t| t.path()) {
-            if let Some(s) = fs::read_to_string(task.join("schedstat")).ok().and_then(|t| parse_schedstat(&t)) {
-                sum.run_ns += s.run_ns;
-                sum.wait_ns += s.wait_ns;
-            }
-            let children = fs::read_to_string(task.join("children")).unwrap_or_default();
-            queue.extend(children.split_ascii_whitespace().filter_map(|w| w.parse::<i32>().ok()));
+    for task in tree(pids).into_iter().flat_map(tasks) {
+        if let Some(s) = fs::read_to_string(task.join("schedstat")).ok().and_then(|t| parse_schedstat(&t)) {
+            sum.run_ns += s.run_ns;
+            sum.wait_ns += s.wait_ns;
         }
     }
     sum

@@ -199,7 +199,7 @@ pub fn server_name(server: &Server) -> String {
 fn embedded(plan: &Plan, behind_prefix: bool) -> std::io::Result<Command> {
     let mut command = worker::command(static_server::NAME);
     if behind_prefix {
-        let copy = plan.dir.path().join("fingerpost");
+        let copy = plan.dir.path.join("fingerpost");
         fs::copy("/proc/self/exe", &copy)?;
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o755))?;
         let mut copied = Command::new(copy);

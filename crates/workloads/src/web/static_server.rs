@@ -17,6 +17,7 @@ use rustix::time::Timespec;
 
 use super::content::{Body, Content, Directory};
 use super::request::{self, Parsed};
+use crate::worker::ended;
 
 /// The worker's name.
 pub const NAME: &str = "web-server";
@@ -44,13 +45,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         io::stdout().flush().map_err(|e| format!("cannot tell that it is ready: {e}"))?;
         serve(&listener, workers, &content).map_err(|e| format!("cannot serve: {e}"))
     };
-    match served() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("the embedded web server: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("the embedded web server", served())
 }
 
 /// A listener that never blocks, with a backlog of this length.

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use fingerpost_sys::trace::monotonic_ns;
+use rustix::fs::{Mode, OFlags};
 
 use crate::closed_loop::work;
 
@@ -31,7 +32,7 @@ pub struct SyncedFile {
 impl SyncedFile {
     /// A new one in this directory.
     pub fn new(dir: &Path) -> io::Result<SyncedFile> {
-        Ok(SyncedFile { file: nameless(dir)?, page: [b'x'; WRITE] })
+        Ok(SyncedFile { file: nameless(dir, "truth", OFlags::empty())?, page: [b'x'; WRITE] })
     }
 
     /// Writes and syncs, at least once, until this time.
@@ -47,10 +48,11 @@ impl SyncedFile {
     }
 }
 
-/// A file in this directory without a name.
-pub fn nameless(dir: &Path) -> io::Result<File> {
-    let path = dir.join(format!("truth-{}-{}", std::process::id(), fastrand::u64(..)));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+/// A file of this process in this directory, to be read and written, that has no name any more.
+pub fn nameless(dir: &Path, whose: &str, flags: OFlags) -> io::Result<File> {
+    let path = dir.join(format!("{whose}-{}-{}", std::process::id(), fastrand::u64(..)));
+    let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
     std::fs::remove_file(&path)?;
-    Ok(file)
+    Ok(file.into())
 }

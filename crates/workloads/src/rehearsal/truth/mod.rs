@@ -4,7 +4,7 @@
 //! thread it was done by, and how much CPU time that thread used; the log is given out when the load is over. It is a mode of the
 //! [`super::Rehearsal`]: the load generator is the same.
 
-mod basic;
+pub(super) mod basic;
 mod lock;
 pub mod log;
 pub mod peer;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fingerpost_sys::map::Cold;
 use fingerpost_sys::trace::monotonic_ns;
+use rustix::fs::OFlags;
 
 use super::basic::{SyncedFile, compute_until, nameless};
 use super::lock::Lock;
@@ -38,7 +39,7 @@ pub struct Stages {
 impl Stages {
     /// For the calling thread. Files are made in this directory; the peer listens at this port.
     pub fn new(dir: &Path, peer: u16) -> io::Result<Stages> {
-        let cold = nameless(dir)?;
+        let cold = nameless(dir, "truth", OFlags::empty())?;
         let block = vec![b'x'; 1 << 20];
         for at in (0..PAGES * 4096).step_by(block.len()) {
             cold.write_all_at(&block, at as u64)?;

@@ -6,6 +6,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::{BUFFER, Generator, PAUSE_NS};
+use crate::closed_loop::stamp;
 use crate::web::connection::{Stage, Target, untoken};
 use crate::web::errors;
 use crate::web::http::Progress;
@@ -111,9 +112,7 @@ impl Generator {
         let now = now_ns();
         let connection = &mut self.connections[index as usize];
         self.tally.complete(connection.times, now);
-        if let Some(thread_writer) = self.thread_writer.as_ref().filter(|thread_writer| thread_writer.on()) {
-            thread_writer.stamp(index, connection.asked, now);
-        }
+        stamp(self.thread_writer.as_ref(), index, connection.asked, now);
         self.watch.completed(now);
         if status >= 400 {
             self.tally.error(&format!("status {status}"), now);
