@@ -16,7 +16,8 @@ use crate::database::postgres::PgConnection;
 use crate::database::server::{Home, mariadb, postgresql, words};
 use crate::programs::find_program;
 use crate::server_dir::{make_passable, write_readable};
-use crate::web::private;
+use crate::web::nginx::framed;
+use crate::web::{apache, private};
 
 /// A kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl Engine {
             Engine::Sqlite => None,
             Engine::Redis => without(&["redis-server", "valkey-server"]),
             Engine::Nginx | Engine::Proxy => without(&["nginx"]),
-            Engine::Apache => crate::web::apache::missing(crate::web::apache::Mpm::Event),
+            Engine::Apache => apache::missing(apache::Mpm::Event),
         }
     }
 }
@@ -237,7 +238,6 @@ fn make_files(dir: &Path) -> std::io::Result<PathBuf> {
 }
 
 fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>) -> String {
-    let (run, root) = (home.run.display(), root.display());
     let (main, http, server, files) =
         (plan.lines("main", ""), plan.lines("http", "    "), plan.lines("server", "        "), plan.lines("files", "            "));
     let listen = plan.lines("listen", " ").replace('\n', "");
@@ -245,65 +245,17 @@ fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>)
     let upstream = backend.map(|port| format!("    upstream backend {{ server 127.0.0.1:{port}; keepalive 64; }}\n")).unwrap_or_default();
     let pass = "            proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\";\n";
     let location = format!("        location / {{\n{}{files}        }}\n", if backend.is_some() { pass } else { "" });
-    format!(
-        "daemon off;
-{main}pid \"{run}/nginx.pid\";
-lock_file \"{run}/nginx.lock\";
-error_log stderr crit;
-events {{ worker_connections 1024; }}
-http {{
-    access_log off;
-    client_body_temp_path \"{run}/body\";
-    proxy_temp_path \"{run}/proxy\";
-    fastcgi_temp_path \"{run}/fastcgi\";
-    uwsgi_temp_path \"{run}/uwsgi\";
-    scgi_temp_path \"{run}/scgi\";
-    keepalive_timeout 3600s;
-    keepalive_requests 1000000000;
-    default_type text/plain;
-{http}{upstream}    server {{
-        listen 127.0.0.1:{port}{listen};
-        server_name localhost;
-        root \"{root}\";
-{server}{location}    }}
-}}
-"
-    )
+    let http = format!("    default_type text/plain;\n{http}{upstream}");
+    framed((&home.run, root), &main, ("crit", 1024), &http, &format!("{port}{listen}"), &format!("{server}{location}"))
 }
 
 fn apache(plan: &Plan, home: &Home, root: &Path, port: u16) -> Result<String, WorkloadError> {
-    let modules = crate::web::apache::modules().ok_or_else(|| failed("Apache's modules have gone".into()))?;
-    let load = |name: &str| {
-        let path = modules.join(format!("mod_{name}.so"));
-        if path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
-    };
-    let loads: String = ["mpm_event", "authz_core", "unixd", "deflate", "filter"].map(load).concat();
-    let (run, root, log) = (home.run.display(), root.display(), home.dir.output_path().display().to_string());
-    let (own, overrides) = (plan.lines("", ""), plan.lines("override", "    "));
-    let overrides = if overrides.is_empty() { "    AllowOverride None\n".to_owned() } else { overrides };
-    Ok(format!(
-        "{loads}ServerRoot \"{run}\"
-DefaultRuntimeDir \"{run}\"
-PidFile \"{run}/apache.pid\"
-Mutex file:{run} default
-ServerName localhost
-Listen 127.0.0.1:{port}
-ErrorLog \"{log}\"
-LogLevel crit
-KeepAlive On
-MaxKeepAliveRequests 0
-KeepAliveTimeout 3600
-ThreadsPerChild 25
-StartServers 2
-ServerLimit 2
-MaxRequestWorkers 50
-{own}DocumentRoot \"{root}\"
-<Directory \"{root}\">
-{overrides}    Options None
-    Require all granted
-</Directory>
-"
-    ))
+    let modules = apache::modules().ok_or_else(|| failed("Apache's modules have gone".into()))?;
+    let loads = ["mpm_event", "authz_core", "unixd", "deflate", "filter"].map(|name| apache::load(&modules, name, false)).concat();
+    let fixed = "ThreadsPerChild 25\nStartServers 2\nServerLimit 2\nMaxRequestWorkers 50\n";
+    let (own, overrides) = (fixed.to_owned() + &plan.lines("", ""), plan.lines("override", "    "));
+    let overrides = if overrides.is_empty() { "    AllowOverride None\n" } else { &overrides };
+    Ok(apache::framed(&home.dir, (&home.run, root), port, &loads, "crit", &own, overrides))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::process::Command;
 use super::plan::Plan;
 use crate::WorkloadError;
 use crate::programs::find_program;
+use crate::server_dir::ServerDir;
 
 /// Apache's multi-processing modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,35 +108,46 @@ pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
 }
 
 fn configuration(plan: &Plan, mpm: Mpm, modules: &Path) -> String {
-    let load = |name: &str, required: bool| {
-        let path = modules.join(format!("mod_{name}.so"));
-        // What is not there is compiled in, which differs between distributions.
-        if required || path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
-    };
     let Plan { dir, run, root, port, workers, backlog, .. } = plan;
+    let processes = format!("mpm_{}", mpm.name());
+    let loads = [(processes.as_str(), true), ("authz_core", true), ("unixd", false)].map(|(name, required)| load(modules, name, required));
+    let own = format!("ListenBacklog {backlog}\nTimeout 300\nHostnameLookups Off\n{}", mpm.configuration(*workers));
+    framed(dir, (run, root), *port, &loads.concat(), "error", &own, "    AllowOverride None\n")
+}
+
+/// The line that loads a module. What is not there is compiled in, which differs between distributions.
+pub(crate) fn load(modules: &Path, name: &str, required: bool) -> String {
+    let path = modules.join(format!("mod_{name}.so"));
+    if required || path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
+}
+
+/// A configuration of one server on 127.0.0.1: what it loads, what it logs, lines of its own, and lines about its directory.
+pub(crate) fn framed(
+    dir: &ServerDir,
+    (run, root): (&Path, &Path),
+    port: u16,
+    loads: &str,
+    level: &str,
+    own: &str,
+    overrides: &str,
+) -> String {
     let (run, root, log) = (run.display(), root.display(), dir.output_path());
     let log = log.display();
-    let module_lines = [load(&format!("mpm_{}", mpm.name()), true), load("authz_core", true), load("unixd", false)].concat();
-    let processes = mpm.configuration(*workers);
     format!(
-        "{module_lines}ServerRoot \"{run}\"
+        "{loads}ServerRoot \"{run}\"
 DefaultRuntimeDir \"{run}\"
 PidFile \"{run}/apache.pid\"
 Mutex file:{run} default
 ServerName localhost
 Listen 127.0.0.1:{port}
-ListenBacklog {backlog}
 ErrorLog \"{log}\"
-LogLevel error
+LogLevel {level}
 KeepAlive On
 MaxKeepAliveRequests 0
 KeepAliveTimeout 3600
-Timeout 300
-HostnameLookups Off
-{processes}DocumentRoot \"{root}\"
+{own}DocumentRoot \"{root}\"
 <Directory \"{root}\">
-    AllowOverride None
-    Options None
+{overrides}    Options None
     Require all granted
 </Directory>
 "

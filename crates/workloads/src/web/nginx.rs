@@ -1,5 +1,6 @@
 //! nginx as a private static server.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::plan::Plan;
@@ -24,18 +25,31 @@ pub fn command(plan: &Plan) -> Result<Command, WorkloadError> {
     Ok(command)
 }
 
-/// Every path that nginx writes to is in its own directory or a descriptor that it was given; connections live as long as the client wants.
 fn configuration(plan: &Plan) -> String {
     let Plan { run, root, port, workers, backlog, .. } = plan;
-    let (run, root) = (run.display(), root.display());
     let (upstream, location) = proxy(plan);
+    let main = format!("worker_processes {workers};\n");
+    let http = format!("    sendfile on;\n    tcp_nopush on;\n    default_type application/octet-stream;\n{upstream}");
+    framed((run, root), &main, ("warn", 8192), &http, &format!("{port} backlog={backlog}"), location)
+}
+
+/// A configuration of one server on 127.0.0.1, with lines for each of its parts. Every path
+/// that nginx writes to is in its own directory or a descriptor that it was given; connections live as long as the client wants.
+pub(crate) fn framed(
+    (run, root): (&Path, &Path),
+    main: &str,
+    (level, connections): (&str, usize),
+    http: &str,
+    listen: &str,
+    server: &str,
+) -> String {
+    let (run, root) = (run.display(), root.display());
     format!(
         "daemon off;
-worker_processes {workers};
-pid \"{run}/nginx.pid\";
+{main}pid \"{run}/nginx.pid\";
 lock_file \"{run}/nginx.lock\";
-error_log stderr warn;
-events {{ worker_connections 8192; }}
+error_log stderr {level};
+events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     client_body_temp_path \"{run}/body\";
@@ -43,16 +57,13 @@ http {{
     fastcgi_temp_path \"{run}/fastcgi\";
     uwsgi_temp_path \"{run}/uwsgi\";
     scgi_temp_path \"{run}/scgi\";
-    sendfile on;
-    tcp_nopush on;
     keepalive_timeout 3600s;
     keepalive_requests 1000000000;
-    default_type application/octet-stream;
-{upstream}    server {{
-        listen 127.0.0.1:{port} backlog={backlog};
+{http}    server {{
+        listen 127.0.0.1:{listen};
         server_name localhost;
         root \"{root}\";
-{location}    }}
+{server}    }}
 }}
 "
     )
