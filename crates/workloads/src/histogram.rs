@@ -15,7 +15,6 @@ const BUCKETS: usize = (LINEAR + (64 - PART_BITS as u64 - 1) * PARTS) as usize;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
-    total: u64,
 }
 
 impl Default for Histogram {
@@ -27,7 +26,7 @@ impl Default for Histogram {
 impl Histogram {
     /// No values. Takes 58 KiB.
     pub fn new() -> Self {
-        Histogram { counts: vec![0; BUCKETS], total: 0 }
+        Histogram { counts: vec![0; BUCKETS] }
     }
 
     /// Counts one value.
@@ -40,18 +39,16 @@ impl Histogram {
     #[inline]
     pub fn record_n(&mut self, value: u64, n: u64) {
         self.counts[index(value)] += n;
-        self.total += n;
     }
 
     /// How many values were counted.
     pub fn total(&self) -> u64 {
-        self.total
+        self.counts.iter().sum()
     }
 
     /// Forgets all values.
     pub fn clear(&mut self) {
         self.counts.fill(0);
-        self.total = 0;
     }
 
     /// Adds the values of another histogram.
@@ -59,7 +56,6 @@ impl Histogram {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
-        self.total += other.total;
     }
 
     /// Adds values as [`Histogram::counted`] lists them; listing and adding again changes nothing.
@@ -76,15 +72,7 @@ impl Histogram {
 
     /// The value that a share `q` (0 to 1) of the values did not exceed; `None` when there are none.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let rank = ((q.clamp(0.0, 1.0) * self.total as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        self.counts
-            .iter()
-            .position(|n| {
-                seen += n;
-                seen >= rank
-            })
-            .map(middle)
+        crate::quantile(&self.counted(), q)
     }
 }
 

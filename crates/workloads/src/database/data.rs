@@ -42,8 +42,8 @@ impl Shape {
 pub struct Table {
     /// The name.
     pub name: &'static str,
-    /// Name and type of each column, in types that every engine knows. The first is the primary key.
-    pub columns: &'static [(&'static str, &'static str)],
+    /// Name and type of each column, with commas between, in types that every engine knows. The first is the primary key.
+    columns: &'static str,
     /// Secondary indexes: name and columns.
     pub indexes: &'static [(&'static str, &'static str)],
 }
@@ -52,38 +52,20 @@ pub struct Table {
 pub static TABLES: [Table; 3] = [
     Table {
         name: "members",
-        columns: &[
-            ("id", "INTEGER NOT NULL PRIMARY KEY"),
-            ("name", "VARCHAR(40) NOT NULL"),
-            ("joined", "INTEGER NOT NULL"),
-            ("posts", "INTEGER NOT NULL"),
-            ("signature", "CHAR(120) NOT NULL"),
-        ],
+        columns: "id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(40) NOT NULL, joined INTEGER NOT NULL, \
+                  posts INTEGER NOT NULL, signature CHAR(120) NOT NULL",
         indexes: &[],
     },
     Table {
         name: "threads",
-        columns: &[
-            ("id", "INTEGER NOT NULL PRIMARY KEY"),
-            ("forum", "INTEGER NOT NULL"),
-            ("author", "INTEGER NOT NULL"),
-            ("title", "VARCHAR(80) NOT NULL"),
-            ("created", "INTEGER NOT NULL"),
-            ("last_post", "INTEGER NOT NULL"),
-            ("replies", "INTEGER NOT NULL"),
-            ("views", "INTEGER NOT NULL"),
-        ],
+        columns: "id INTEGER NOT NULL PRIMARY KEY, forum INTEGER NOT NULL, author INTEGER NOT NULL, title VARCHAR(80) NOT NULL, \
+                  created INTEGER NOT NULL, last_post INTEGER NOT NULL, replies INTEGER NOT NULL, views INTEGER NOT NULL",
         indexes: &[("threads_forum", "forum, last_post"), ("threads_author", "author")],
     },
     Table {
         name: "posts",
-        columns: &[
-            ("id", "INTEGER NOT NULL PRIMARY KEY"),
-            ("thread", "INTEGER NOT NULL"),
-            ("author", "INTEGER NOT NULL"),
-            ("created", "INTEGER NOT NULL"),
-            ("body", "VARCHAR(1000) NOT NULL"),
-        ],
+        columns: "id INTEGER NOT NULL PRIMARY KEY, thread INTEGER NOT NULL, author INTEGER NOT NULL, \
+                  created INTEGER NOT NULL, body VARCHAR(1000) NOT NULL",
         indexes: &[("posts_thread", "thread, id"), ("posts_author", "author")],
     },
 ];
@@ -91,8 +73,12 @@ pub static TABLES: [Table; 3] = [
 impl Table {
     /// The statement that makes the table under a name that begins with `prefix`; `options` follows the closing parenthesis (a storage engine).
     pub fn create(&self, prefix: &str, options: &str) -> String {
-        let columns: Vec<String> = self.columns.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
-        format!("CREATE TABLE {prefix}{} ({}){options}", self.name, columns.join(", "))
+        format!("CREATE TABLE {prefix}{} ({}){options}", self.name, self.columns)
+    }
+
+    /// How many columns it has.
+    pub fn width(&self) -> usize {
+        self.columns.split(", ").count()
     }
 
     /// The statements that make its indexes, where the names of table and indexes begin with `prefix`.
@@ -245,7 +231,7 @@ mod tests {
             let Arg::Int(n) = row[6] else { panic!("replies is a number") };
             replies += n;
             largest = largest.max(n);
-            assert_eq!(row.len(), TABLES[1].columns.len());
+            assert_eq!(row.len(), TABLES[1].width());
             Ok::<(), Infallible>(())
         });
         let Ok(()) = data.each_row(&TABLES[0], |row| {

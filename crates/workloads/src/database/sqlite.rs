@@ -36,7 +36,7 @@ impl SqliteConnection {
         let transaction = self.sqlite.transaction().map_err(refusal)?;
         for table in &TABLES {
             transaction.execute_batch(&table.create("", "")).map_err(refusal)?;
-            let marks = vec!["?"; table.columns.len()].join(", ");
+            let marks = vec!["?"; table.width()].join(", ");
             let mut insert = transaction.prepare(&format!("INSERT INTO {} VALUES ({marks})", table.name)).map_err(refusal)?;
             data.each_row(table, |row| insert.execute(params_from_iter(row)).map(drop)).map_err(refusal)?;
             drop(insert);

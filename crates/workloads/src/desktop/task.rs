@@ -22,28 +22,17 @@ impl Task {
 
     /// The name in rows.
     pub fn name(self) -> &'static str {
-        match self {
-            Task::Waker => "waker",
-            Task::Exec => "exec",
-            Task::Read => "read",
-        }
+        ["waker", "exec", "read"][self as usize]
     }
 
-    /// From one turn to the next.
-    pub fn period(self) -> Duration {
-        match self {
-            Task::Waker | Task::Read => Duration::from_millis(10),
-            Task::Exec => Duration::from_millis(50),
-        }
-    }
-
-    /// When the first turn is due, so that the tasks do not wake at the same times.
-    pub(super) fn offset(self) -> Duration {
-        match self {
-            Task::Waker => Duration::ZERO,
-            Task::Exec => Duration::from_micros(2500),
-            Task::Read => Duration::from_millis(5),
-        }
+    /// From one turn to the next, and when the first is due, so that the tasks do not wake at the same times.
+    pub(super) fn schedule(self) -> (Duration, Duration) {
+        let (period, offset) = match self {
+            Task::Waker => (10_000, 0),
+            Task::Exec => (50_000, 2500),
+            Task::Read => (10_000, 5000),
+        };
+        (Duration::from_micros(period), Duration::from_micros(offset))
     }
 }
 

@@ -64,9 +64,10 @@ fn measure(order: Order, file: &Path) -> Answer {
 }
 
 fn turns(task: Task, begin: u64, length_ns: u64, file: &Path) -> Turns {
-    let from = begin + task.offset().as_nanos() as u64;
+    let (period, offset) = task.schedule();
+    let from = begin + offset.as_nanos() as u64;
     let until = begin + length_ns;
-    let plan = Plan { from, until, period: task.period().as_nanos() as u64, give_up: until + length_ns };
+    let plan = Plan { from, until, period: period.as_nanos() as u64, give_up: until + length_ns };
     make(plan, &mut Monotonic, &mut || match task {
         Task::Waker => Ok(()),
         Task::Exec => start_program(),

@@ -6,7 +6,7 @@
 //! honest use of it: one open, one read into a buffer that is larger than any page, one close; statements prepared once; one read
 //! transaction for each page.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
@@ -74,12 +74,29 @@ impl Access {
         let opened = || memory.map_or_else(|| Database::open(source), |bytes| Database::open_within(source, bytes));
         let database = || opened().map_err(|e| e.to_string());
         Ok(match self {
-            Access::FilesOpen => Box::new(Open(PathBuffer::new(source))),
-            Access::FilesOpenat => Box::new(Openat(directory(source).map_err(files)?)),
-            Access::FilesMmap => Box::new(Mapped(directory(source).map_err(files)?)),
+            Access::FilesOpen => {
+                let mut path = PathBuffer::new(source);
+                reading(move |url, buffer, see| read_whole(File::open(OsStr::from_bytes(path.with(url)))?, buffer, see))
+            }
+            Access::FilesOpenat => {
+                let dir = directory(source).map_err(files)?;
+                reading(move |url, buffer, see| read_whole(open_in(&dir, url)?, buffer, see))
+            }
+            Access::FilesMmap => {
+                let dir = directory(source).map_err(files)?;
+                reading(move |url, _, see| {
+                    let file = open_in(&dir, url)?;
+                    let length = rustix::fs::fstat(&file)?.st_size as usize;
+                    map::with_mapped(&file, length, see)
+                })
+            }
             Access::FilesUring => {
-                let ring = uring::FileReader::new().map_err(|e| format!("io_uring is not available here ({e})"))?;
-                Box::new(Uring(PathBuffer::new(source), ring))
+                let mut ring = uring::FileReader::new().map_err(|e| format!("io_uring is not available here ({e})"))?;
+                let mut path = PathBuffer::new(source);
+                reading(move |url, buffer, see| {
+                    let n = ring.read(&CString::new(path.with(url))?, buffer)?;
+                    whole(n, buffer, see)
+                })
             }
             Access::Odb(_) => Box::new(Odb(database()?.reader().map_err(|e| e.to_string())?)),
             Access::Loaded => {
@@ -106,6 +123,22 @@ impl FromStr for Access {
 pub trait Contestant {
     /// Hands the whole content of a page to `see`, once. The buffer, which must be larger than the page, is for those that have to copy.
     fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()>;
+}
+
+impl<F: FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()>> Contestant for F {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        self(url, buffer, see)
+    }
+}
+
+/// A contestant that reads so.
+fn reading(read: impl FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()> + 'static) -> Box<dyn Contestant> {
+    Box::new(read)
+}
+
+#[inline]
+fn open_in(dir: &OwnedFd, url: &[u8]) -> io::Result<File> {
+    Ok(rustix::fs::openat(dir, url, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
 fn directory(path: &Path) -> io::Result<OwnedFd> {
@@ -150,44 +183,6 @@ impl PathBuffer {
         self.bytes.truncate(self.base);
         self.bytes.extend_from_slice(url);
         &self.bytes
-    }
-}
-
-struct Open(PathBuffer);
-
-impl Contestant for Open {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let path = Path::new(std::ffi::OsStr::from_bytes(self.0.with(url)));
-        read_whole(File::open(path)?, buffer, see)
-    }
-}
-
-struct Openat(OwnedFd);
-
-impl Contestant for Openat {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let file = rustix::fs::openat(&self.0, url, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        read_whole(file.into(), buffer, see)
-    }
-}
-
-struct Mapped(OwnedFd);
-
-impl Contestant for Mapped {
-    fn read(&mut self, url: &[u8], _buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let file: File = rustix::fs::openat(&self.0, url, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into();
-        let length = rustix::fs::fstat(&file)?.st_size as usize;
-        map::with_mapped(&file, length, see)
-    }
-}
-
-struct Uring(PathBuffer, uring::FileReader);
-
-impl Contestant for Uring {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let path = CString::new(self.0.with(url))?;
-        let n = self.1.read(&path, buffer)?;
-        whole(n, buffer, see)
     }
 }
 

@@ -112,7 +112,6 @@ impl Served {
         let load = Load {
             address,
             host: address.to_string(),
-            path: paths[0].clone(),
             paths,
             connections: CONNECTIONS,
             keep_alive: true,

@@ -25,16 +25,11 @@ pub enum Body {
 
 impl Body {
     /// Its length in bytes.
-    pub fn len(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         match self {
             Body::Bytes(bytes) => bytes.len() as u64,
             Body::File(_, length) => *length,
         }
-    }
-
-    /// Whether it has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -92,7 +87,7 @@ mod tests {
         std::fs::write(base.path().join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
         let content = Directory::open(&root).unwrap();
-        let length = |path: &str| content.find(path.as_bytes()).unwrap().map(|b| b.len());
+        let length = |path: &str| content.find(path.as_bytes()).unwrap().map(|b| b.length());
         assert_eq!(length("/sub/index.html"), Some(5));
         assert_eq!(length("/sub/"), Some(5));
         for nothing in ["/", "/sub", "/nothing", "/../secret", "/sub/../../secret", "//etc/passwd", "/link", "/sub/index.html/x", "/a\0b"] {

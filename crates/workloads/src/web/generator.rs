@@ -129,7 +129,6 @@ struct Generator {
     stalls: Vec<StallNs>,
     last_error: Option<String>,
     due: u64,
-    delayed: u64,
     /// Readings at the window's beginning and end.
     at_start: Option<(u64, Scheduled, Sockets)>,
     at_end: Option<(u64, Scheduled, Sockets)>,
@@ -144,9 +143,8 @@ impl Generator {
         let alarm = pace.map(|_| Alarm::new(&epoll, ALARM_TOKEN)).transpose()?;
         let connection = if load.keep_alive { "" } else { "Connection: close\r\n" };
         let request = |path: &String| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.host).into_bytes();
-        let paths = if load.paths.is_empty() { std::slice::from_ref(&load.path) } else { &load.paths };
         Ok(Generator {
-            requests: paths.iter().map(request).collect(),
+            requests: load.paths.iter().map(request).collect(),
             turn: 0,
             turns: vec![0; load.connections],
             epoll,
@@ -169,7 +167,6 @@ impl Generator {
             stalls: Vec::new(),
             last_error: None,
             due: 0,
-            delayed: 0,
             at_start: None,
             at_end: None,
             load,
@@ -189,12 +186,12 @@ impl Generator {
             }
             if !self.ready && (self.answered == self.connections.len() || turn > began + READY_NS) {
                 self.ready = true;
-                answer(&Reply::Ready { answered: self.answered });
+                answer(&Reply::Ready);
                 std::mem::take(&mut self.early).into_iter().for_each(|index| self.next(index, turn));
             }
             if turn >= renew_at {
                 renew_at = turn + STRETCH_NS;
-                self.watch.renew(self.tally.median());
+                self.watch.renew(self.tally.latencies.quantile(0.5));
             }
             self.open_some(turn);
             let asleep = self.sleep(turn);
@@ -309,10 +306,7 @@ impl Generator {
             }
             match self.free.pop() {
                 Some(index) => self.begin(index, now_ns(), due),
-                None => {
-                    self.delayed += u64::from(self.tally.begun(due));
-                    self.queue.push_back(due);
-                }
+                None => self.queue.push_back(due),
             }
         }
         self.pace = Some(pace);
@@ -361,7 +355,6 @@ impl Generator {
             cpu_ns: at_end.0.saturating_sub(at_start.0),
             wait_ns: at_end.1.since(at_start.1).wait_ns,
             due: self.due,
-            delayed: self.delayed,
             time_wait: at_end.2.time_wait,
             listen_overflows: at_end.2.listen_overflows.saturating_sub(at_start.2.listen_overflows),
         })))

@@ -63,9 +63,7 @@ pub fn missing(settings: &Settings) -> Option<String> {
         Server::Embedded => None,
         Server::Nginx => nginx::missing(),
         Server::Apache(mpm) => apache::missing(*mpm),
-        Server::Url(url) => private::ask(url.address, &url.host, &url.path)
-            .err()
-            .map(|why| format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text)),
+        Server::Url(url) => private::ask_own(url).err(),
     }
 }
 
@@ -102,8 +100,7 @@ impl<'a> Web<'a> {
         let load = |i: usize| Load {
             address: running.address,
             host: running.host.clone(),
-            path: running.path.clone(),
-            paths: Vec::new(),
+            paths: vec![running.path.clone()],
             connections: share(connections as u64, i) as usize,
             keep_alive: params.text("keepalive") != Some("off"),
             rate: self.settings.rate.map(|rate| rate / generators as f64),

@@ -79,7 +79,7 @@ impl Pool {
         let deadline = Instant::now() + READY;
         for generator in generators.iter_mut() {
             match generator.reply(deadline)? {
-                Reply::Ready { .. } => {}
+                Reply::Ready => {}
                 Reply::Cannot(why) => return Err(WorkloadError::Failed(why)),
                 Reply::Report(_) => return Err(confused()),
             }
@@ -115,7 +115,7 @@ impl Generator {
         match self.reply(deadline)? {
             Reply::Report(report) => Ok(*report),
             Reply::Cannot(why) => Err(WorkloadError::Failed(why)),
-            Reply::Ready { .. } => Err(confused()),
+            Reply::Ready => Err(confused()),
         }
     }
 

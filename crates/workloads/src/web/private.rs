@@ -14,7 +14,7 @@ use super::apache::{self, Mpm};
 use super::http::{HeadCache, Parser, Progress};
 use super::nginx;
 use super::plan::Plan;
-use super::settings::{Server, Settings};
+use super::settings::{Server, Settings, Url};
 use super::static_server;
 use crate::WorkloadError;
 use crate::server_dir::{self, Account, ServerDir};
@@ -49,9 +49,7 @@ pub struct Running {
 /// Starts the server that the settings name, or checks that the user's own answers.
 pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus: usize) -> Result<Running, WorkloadError> {
     if let Server::Url(url) = &settings.server {
-        let Answered { status, software } = ask(url.address, &url.host, &url.path).map_err(|why| {
-            WorkloadError::Missing(format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text))
-        })?;
+        let Answered { status, software } = ask_own(url).map_err(WorkloadError::Missing)?;
         if status >= 400 {
             return Err(WorkloadError::Failed(format!("{} answers with status {status}; name a page that exists", url.text)));
         }
@@ -85,14 +83,13 @@ pub fn start_again(settings: &Settings, scratch: &mut Scratch, prefix: &[String]
     let behind = Settings { server: Server::Embedded, proxy: false, workers: None, ..settings.clone() };
     let backend = start_private(&behind, &root, "web-backend", None, scratch, &[], cpus)?;
     let proxy = start_private(settings, &root, "web-server", Some(backend.address), scratch, prefix, cpus);
-    match (proxy, backend.server) {
-        (Ok(proxy), server) => Ok(Running { backend: server, ..proxy }),
-        (Err(e), Some(server)) => {
+    match proxy {
+        Ok(proxy) => Ok(Running { backend: backend.server, ..proxy }),
+        Err(e) => {
             // What cannot be ended here is ended with the scratch directory.
-            let _ = scratch.stop(server);
+            let _ = backend.server.map(|server| scratch.stop(server));
             Err(e)
         }
-        (Err(e), None) => Err(e),
     }
 }
 
@@ -249,8 +246,14 @@ pub struct Answered {
 const MOST_HEAD: usize = 16 << 10;
 const MOST_NAME: usize = 100;
 
+/// Asks a server of the user's own, or says what to do when it does not answer.
+pub fn ask_own(url: &Url) -> Result<Answered, String> {
+    ask(url.address, &url.host, &url.path)
+        .map_err(|why| format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text))
+}
+
 /// Asks once.
-pub fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, String> {
+fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, String> {
     let limit = Duration::from_secs(5);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let once = || -> std::io::Result<Result<Answered, String>> {

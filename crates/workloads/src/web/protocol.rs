@@ -18,10 +18,7 @@ pub struct Load {
     pub address: SocketAddr,
     /// What the Host field says.
     pub host: String,
-    /// The path with its query, from the slash on.
-    pub path: String,
-    /// Several paths that are asked for in turn, instead of the one.
-    #[serde(default)]
+    /// Paths with their queries, from the slash on, that are asked for in turn; one at the least.
     pub paths: Vec<String>,
     /// Connections at a time.
     pub connections: usize,
@@ -57,10 +54,7 @@ pub enum Order {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// Every connection has had an answer, or waited for one for long enough.
-    Ready {
-        /// Connections that have had an answer.
-        answered: usize,
-    },
+    Ready,
     /// The window is over.
     Report(Box<Report>),
     /// The load cannot be made, and why.
@@ -90,8 +84,6 @@ pub struct Report {
     pub wait_ns: u64,
     /// Requests of an open loop that were due in the window.
     pub due: u64,
-    /// Of these, those that were sent because their time had come although no connection was free, later than due.
-    pub delayed: u64,
     /// Sockets in TIME_WAIT at the end, on the whole host.
     pub time_wait: u64,
     /// Connections that a full accept queue of the host turned away within the window.

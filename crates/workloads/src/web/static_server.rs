@@ -245,7 +245,7 @@ impl Connection {
             Err(_) => return self.head(500, 0, "text/plain", date),
         };
         let kind = content_type(&wanted.path);
-        self.head(200, body.len(), kind, date);
+        self.head(200, body.length(), kind, date);
         if wanted.head_only {
             return;
         }

@@ -116,11 +116,6 @@ impl Tally {
             *self.errors.entry(kind.to_owned()).or_default() += 1;
         }
     }
-
-    /// The median latency so far.
-    pub fn median(&self) -> Option<u64> {
-        self.latencies.quantile(0.5)
-    }
 }
 
 /// When the requests of an open loop are due: at equal distances from a start.
