@@ -229,18 +229,9 @@ impl Client {
     fn recover(&mut self, error: QueryError, counted: &mut Counted) {
         let broken = error.fatal;
         counted.count_error(error);
-        if !broken {
-            return;
-        }
-        self.connection = None;
-        for _ in 0..RECONNECTS {
-            match connect(&self.target) {
-                Ok(fresh) => {
-                    self.connection = Some(fresh);
-                    return;
-                }
-                Err(error) => counted.count_error(error),
-            }
+        if broken {
+            self.connection = None;
+            self.connection = (0..RECONNECTS).find_map(|_| connect(&self.target).map_err(|e| counted.count_error(e)).ok());
         }
     }
 }

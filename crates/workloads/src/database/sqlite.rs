@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
-use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags, Statement as Prepared, ToSql, params_from_iter};
+use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags, Row, Statement as Prepared, ToSql, params_from_iter};
 
 use crate::database::connection::{Arg, Bound, Connection, QueryError};
 use crate::database::data::{Data, TABLES};
@@ -54,16 +54,12 @@ impl SqliteConnection {
 
     /// Version and settings, in words.
     pub fn describe(&self) -> Result<String, QueryError> {
-        let text = |name: &str| {
-            self.sqlite.pragma_query_value(None, name, |row| {
-                Ok(match row.get::<_, SqlValue>(0)? {
-                    SqlValue::Integer(n) => n.to_string(),
-                    SqlValue::Text(s) => s,
-                    other => format!("{other:?}"),
-                })
-            })
+        let text = |row: &Row| match row.get(0)? {
+            SqlValue::Integer(n) => Ok(n.to_string()),
+            SqlValue::Text(s) => Ok(s),
+            other => Ok(format!("{other:?}")),
         };
-        let setting = |name: &str| text(name).map_err(refusal);
+        let setting = |name: &str| self.sqlite.pragma_query_value(None, name, text).map_err(refusal);
         let synchronous = match setting("synchronous")?.as_str() {
             "0" => "off".to_owned(),
             "1" => "normal".to_owned(),

@@ -325,9 +325,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
             head.keep_alive &= length.is_none();
             Framing::Chunked
         }
-        (Some(false), _) => Framing::UntilClose,
         (None, Some(length)) => Framing::Length(length),
-        (None, None) => Framing::UntilClose,
+        (Some(false), _) | (None, None) => Framing::UntilClose,
     };
     Ok(Some((head, length)))
 }

@@ -78,11 +78,7 @@ impl Pool {
         }
         let deadline = Instant::now() + READY;
         for generator in generators.iter_mut() {
-            match generator.reply(deadline)? {
-                Reply::Ready => {}
-                Reply::Cannot(why) => return Err(WorkloadError::Failed(why)),
-                Reply::Report(_) => return Err(confused()),
-            }
+            let Reply::Ready = generator.reply(deadline)? else { return Err(confused()) };
         }
         let order = Order::Measure { start_ns: now_ns() + LEAD_NS + warm_up.as_nanos() as u64, length_ns: length.as_nanos() as u64 };
         for generator in generators.iter_mut() {
@@ -114,15 +110,17 @@ impl Generator {
     fn report(&mut self, deadline: Instant) -> Result<Report, WorkloadError> {
         match self.reply(deadline)? {
             Reply::Report(report) => Ok(*report),
-            Reply::Cannot(why) => Err(WorkloadError::Failed(why)),
-            Reply::Ready => Err(confused()),
+            _ => Err(confused()),
         }
     }
 
-    /// The next reply, which must come before the deadline.
+    /// The next reply, which must come before the deadline, and not be that it cannot.
     fn reply(&mut self, deadline: Instant) -> Result<Reply, WorkloadError> {
         match self.pipes.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Ok(line)) => serde_json::from_str(&line).map_err(|_| confused()),
+            Ok(Ok(line)) => match serde_json::from_str(&line) {
+                Ok(Reply::Cannot(why)) => Err(WorkloadError::Failed(why)),
+                reply => reply.map_err(|_| confused()),
+            },
             Err(RecvTimeoutError::Timeout) => {
                 Err(WorkloadError::Failed("a load generator did not answer in time; it may have been stopped".to_owned()))
             }

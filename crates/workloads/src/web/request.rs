@@ -42,11 +42,7 @@ pub fn parse(bytes: &[u8]) -> Parsed {
     for field in request.headers.iter() {
         if field.name.eq_ignore_ascii_case("connection") {
             for word in field.value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
-                keep_alive = match () {
-                    () if word.eq_ignore_ascii_case(b"close") => false,
-                    () if word.eq_ignore_ascii_case(b"keep-alive") => true,
-                    () => keep_alive,
-                };
+                keep_alive = word.eq_ignore_ascii_case(b"keep-alive") || keep_alive && !word.eq_ignore_ascii_case(b"close");
             }
         }
         // A body would have to be read past; nothing that is served here takes one.

@@ -125,13 +125,11 @@ impl Settings {
             Some("both") => vec![true, false],
             Some(other) => return wrong("keepalive", other, "on, off or both"),
         };
-        let rate = match params.get("rate") {
-            None => None,
-            Some(value) => match value.to_string().parse::<f64>() {
-                Ok(rate) if (0.1..=1e7).contains(&rate) => Some(rate),
-                _ => return wrong("rate", value, "a number of requests a second"),
-            },
+        let sensible = |value: &Param| match value.to_string().parse::<f64>() {
+            Ok(rate) if (0.1..=1e7).contains(&rate) => Ok(rate),
+            _ => wrong("rate", value, "a number of requests a second"),
         };
+        let rate = params.get("rate").map(sensible).transpose()?;
         let spread = match text(params, "source").as_deref() {
             None | Some("one") => false,
             Some("spread") => true,
@@ -139,18 +137,16 @@ impl Settings {
         };
         let elsewhere = |url: &Url| url.address.is_ipv6() || !url.address.ip().is_loopback();
         if spread && matches!(&server, Server::Url(url) if elsewhere(url)) {
-            return Err(WorkloadError::Setting(
-                "source=spread uses the addresses of 127.0.0.0/8; it reaches neither another host nor an IPv6 address".to_owned(),
-            ));
+            return refused("source=spread uses the addresses of 127.0.0.0/8; it reaches neither another host nor an IPv6 address");
         }
         let proxy = match text(params, "backend").as_deref() {
             None | Some("none") => false,
             Some("embedded") if server == Server::Nginx => true,
-            Some("embedded") => return Err(WorkloadError::Setting("backend makes a proxy of nginx; set server=nginx too".to_owned())),
+            Some("embedded") => return refused("backend makes a proxy of nginx; set server=nginx too"),
             Some(other) => return wrong("backend", other, "none or embedded"),
         };
         if rate.is_some() && params.get("requests").is_some() {
-            return Err(WorkloadError::Setting("rate and requests exclude each other: an open loop is measured for a time".to_owned()));
+            return refused("rate and requests exclude each other: an open loop is measured for a time");
         }
         Ok(Settings {
             connections: connections(params, &server)?,
@@ -179,11 +175,8 @@ impl Settings {
         if let Some(rate) = self.rate {
             common = common.with("rate", if rate.fract() == 0.0 { Param::Int(rate as i64) } else { Param::Text(rate.to_string()) });
         }
-        if let Some(requests) = self.requests {
-            common = common.with("requests", requests as i64);
-        }
-        if let Some(workers) = self.workers {
-            common = common.with("workers", workers as i64);
+        for (key, set) in [("requests", self.requests), ("workers", self.workers.map(|n| n as u64))] {
+            common = set.into_iter().fold(common, |common, n| common.with(key, n as i64));
         }
         if self.backlog != BACKLOG as usize && !matches!(self.server, Server::Url(_)) {
             common = common.with("backlog", self.backlog as i64);
@@ -211,9 +204,13 @@ fn text(params: &Params, key: &str) -> Option<String> {
     params.get(key).map(ToString::to_string)
 }
 
+fn refused<T>(sentence: &str) -> Result<T, WorkloadError> {
+    Err(WorkloadError::Setting(sentence.to_owned()))
+}
+
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, WorkloadError> {
     let near = suggest::of_listed(&value.to_string(), wanted);
-    Err(WorkloadError::Setting(format!("{key}={value} is not a valid value; it takes {wanted}{near}")))
+    refused(&format!("{key}={value} is not a valid value; it takes {wanted}{near}"))
 }
 
 fn number(params: &Params, key: &str, low: i64, high: i64) -> Result<Option<i64>, WorkloadError> {
@@ -244,26 +241,19 @@ fn connections(params: &Params, server: &Server) -> Result<Vec<usize>, WorkloadE
 }
 
 fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
-    let mpm = match text(params, "mpm") {
-        None => None,
-        Some(word) => match Mpm::parse(&word) {
-            Some(mpm) => Some(mpm),
-            None => return wrong("mpm", word, "prefork, worker or event"),
-        },
-    };
+    let known = |word: String| Mpm::parse(&word).map_or_else(|| wrong("mpm", word, "prefork, worker or event"), Ok);
+    let mpm = text(params, "mpm").map(known).transpose()?;
     if let Some(url) = text(params, "url") {
         for key in ["server", "mpm", "size", "workers", "backlog", "backend"] {
             if params.get(key).is_some() {
-                return Err(WorkloadError::Setting(format!(
-                    "{key} is for servers that are started privately; leave it out together with url"
-                )));
+                return refused(&format!("{key} is for servers that are started privately; leave it out together with url"));
             }
         }
         return Ok(Server::Url(parse_url(&url, reach)?));
     }
     let name = text(params, "server");
     if mpm.is_some() && name.as_deref() != Some("apache") {
-        return Err(WorkloadError::Setting("mpm is Apache's; set server=apache too".to_owned()));
+        return refused("mpm is Apache's; set server=apache too");
     }
     match name.as_deref() {
         None | Some("embedded") => Ok(Server::Embedded),

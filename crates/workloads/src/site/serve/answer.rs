@@ -17,8 +17,7 @@ use super::request::Request;
 /// An answer of one line, for what cannot be given.
 pub(super) fn plain(status: StatusCode) -> Response<Body> {
     let text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or("Error"));
-    let mut response = Response::new(Body::whole(Bytes::from(text)));
-    *response.status_mut() = status;
+    let mut response = with_status(status, Body::whole(Bytes::from(text)));
     set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
     protect(&mut response);
     if !matches!(status, StatusCode::NOT_FOUND | StatusCode::MOVED_PERMANENTLY | StatusCode::RANGE_NOT_SATISFIABLE) {
@@ -51,7 +50,7 @@ pub(super) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<M
     let modified = UNIX_EPOCH + Duration::from_secs(found.modified.clamp(0, LATEST) as u64);
     let (tag, size) = (found.tag.clone(), found.size);
     let mut response = if unchanged(request, &tag, modified) {
-        status(StatusCode::NOT_MODIFIED, Body::whole(Bytes::new()))
+        with_status(StatusCode::NOT_MODIFIED, Body::whole(Bytes::new()))
     } else {
         match wanted_range(request, &tag, modified, size) {
             None => given(StatusCode::OK, found, 0, size, request, finder, member),
@@ -84,7 +83,7 @@ fn protect(response: &mut Response<Body>) {
 /// The latest time that a date of HTTP can tell: the end of the year 9999.
 const LATEST: i64 = 253_402_300_799;
 
-fn status(status: StatusCode, body: Body) -> Response<Body> {
+fn with_status(status: StatusCode, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response
@@ -115,7 +114,7 @@ fn given(
             Body::parts(place, from, to, sum, member.clone())
         }
     };
-    let mut response = status(code, body);
+    let mut response = with_status(code, body);
     response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(to - from));
     set(&mut response, header::CONTENT_TYPE, kind);
     response
@@ -164,8 +163,7 @@ pub fn encode(path: &[u8]) -> String {
     // Two slashes at the beginning would name another host.
     let start = path.iter().take_while(|&&b| b == b'/').count().saturating_sub(1);
     path[start..].iter().fold(String::new(), |text, &b| match b {
-        b'/' | b'-' | b'_' | b'.' | b'~' => text + &char::from(b).to_string(),
-        b if b.is_ascii_alphanumeric() => text + &char::from(b).to_string(),
+        b if b.is_ascii_alphanumeric() || b"/-_.~".contains(&b) => text + &char::from(b).to_string(),
         b => text + &format!("%{b:02X}"),
     })
 }
