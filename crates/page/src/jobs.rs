@@ -26,10 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const UNSEEN: Duration = Duration::from_secs(90);
 
 /// How far a measurement is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// It measures.
+    #[default]
     Running,
     /// It was asked to stop and finishes what it is at.
     Stopping,
@@ -38,7 +39,7 @@ pub enum Phase {
 }
 
 /// What is known of a measurement, as the script polls it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct State {
     /// Its number, to tell it from the next one.
     pub job: u64,
@@ -74,7 +75,7 @@ pub struct State {
     #[serde(skip)]
     seen: Option<Instant>,
     #[serde(skip)]
-    begun: Instant,
+    begun: Option<Instant>,
     #[serde(skip)]
     group: i32,
 }
@@ -113,29 +114,18 @@ impl Jobs {
         }
         current.clone().map(|mut s| {
             if s.phase != Phase::Ended {
-                s.seconds = s.begun.elapsed().as_secs_f64();
+                s.seconds = s.elapsed();
             }
             s
         })
     }
 
-    /// Begins a measurement: the program with these words. Returns its number.
+    /// Begins a measurement: the program with these words. Returns its number. One that goes on until it is stopped is `watched`: it ends
+    /// when nobody watches it any more.
     ///
     /// # Errors
     /// When one runs already, or the program cannot be started.
-    pub fn start(&self, what: &str, words: &[String]) -> Result<u64, Refused> {
-        self.begin(what, words, false)
-    }
-
-    /// The same of what goes on until it is stopped: it ends when nobody watches it any more.
-    ///
-    /// # Errors
-    /// As [`Jobs::start`].
-    pub fn start_watched(&self, what: &str, words: &[String]) -> Result<u64, Refused> {
-        self.begin(what, words, true)
-    }
-
-    fn begin(&self, what: &str, words: &[String], watched: bool) -> Result<u64, Refused> {
+    pub fn start(&self, what: &str, words: &[String], watched: bool) -> Result<u64, Refused> {
         let mut current = self.lock();
         if let Some(s) = current.as_ref().filter(|s| s.phase != Phase::Ended) {
             return Err(Refused::Busy(format!(
@@ -159,42 +149,25 @@ impl Jobs {
         *current = Some(State {
             job: number,
             what: what.to_owned(),
-            phase: Phase::Running,
             doing: "starting".into(),
-            done: 0.0,
-            seconds: 0.0,
-            notes: vec![],
-            run: None,
-            round: 0,
-            timings: vec![],
-            told: 0,
-            live: None,
-            rows: vec![],
-            well: false,
             seen: watched.then(Instant::now),
-            begun: Instant::now(),
+            begun: Some(Instant::now()),
             group,
+            ..State::default()
         });
         Ok(number)
     }
 
-    /// Asks the measurement to stop; it keeps what it has. Asked again, it ends at once.
-    pub fn stop(&self) {
-        if let Some(s) = self.lock().as_mut() {
-            s.stop();
-        }
-    }
-
-    /// Asks the measurement of this number to stop, and no other.
-    pub fn stop_if(&self, number: u64) {
-        if let Some(s) = self.lock().as_mut().filter(|s| s.job == number) {
+    /// Asks the measurement to stop, where a number is given only the one of this number; it keeps what it has. Asked again, it ends at once.
+    pub fn stop(&self, number: Option<u64>) {
+        if let Some(s) = self.lock().as_mut().filter(|s| number.is_none_or(|number| s.job == number)) {
             s.stop();
         }
     }
 
     /// Stops the measurement and waits until it is over.
     pub fn end(&self) {
-        self.stop();
+        self.stop(None);
         let over = |s: &mut Option<State>| s.as_ref().is_some_and(|s| s.phase != Phase::Ended);
         let waited = self.current.1.wait_timeout_while(self.lock(), PATIENCE, over);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -221,7 +194,7 @@ fn watch(mut command: Command, started: &mpsc::Sender<std::io::Result<i32>>, sha
     let status = process.wait();
     let mut current = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(s) = current.as_mut() {
-        s.seconds = s.begun.elapsed().as_secs_f64();
+        s.seconds = s.elapsed();
         s.phase = Phase::Ended;
         s.well = status.is_ok_and(|s| s.success());
         s.doing = String::new();
@@ -260,6 +233,10 @@ impl State {
         tells.then(|| self.seconds * (1.0 - self.done) / self.done)
     }
 
+    fn elapsed(&self) -> f64 {
+        self.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64())
+    }
+
     fn stop(&mut self) {
         if self.phase != Phase::Ended {
             self.phase = Phase::Stopping;
@@ -289,9 +266,7 @@ impl State {
             Event::Kept { id } => self.run = Some(id),
         }
     }
-}
 
-impl State {
     /// A row in the place of the same row, or at the end.
     fn row(&mut self, row: Measurement) {
         if row.estimate.is_none() {
@@ -350,18 +325,18 @@ mod tests {
         let (jobs, words) = shell(
             r#"echo '{"event":"progress","doing":"x","done":0.5}' >&2; echo careful >&2; echo '{"event":"kept","id":"20260101T000000Z-00000001"}' >&2"#,
         );
-        assert_eq!(jobs.start("a test", &words).unwrap(), 1);
+        assert_eq!(jobs.start("a test", &words, false).unwrap(), 1);
         let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
         assert_eq!((state.done, state.notes.as_slice(), state.well), (0.5, &["careful".to_owned()][..], true));
         assert_eq!(state.run.as_deref(), Some("20260101T000000Z-00000001"));
-        assert_eq!(jobs.start("another", &words).unwrap(), 2);
+        assert_eq!(jobs.start("another", &words, false).unwrap(), 2);
         jobs.end();
     }
 
     #[test]
     fn rows_keep_their_place_with_their_latest_values_and_are_no_more_than_so_many() {
         let (jobs, words) = shell("exit 0");
-        jobs.start("a test", &words).unwrap();
+        jobs.start("a test", &words, false).unwrap();
         let mut state = wait_for(&jobs, |s| s.phase == Phase::Ended);
         let row = |n: i64, value: f64| {
             let all = fixture::run().measurements;
@@ -384,13 +359,13 @@ mod tests {
     #[test]
     fn a_second_measurement_is_told_of_the_first_and_stopping_ends_it() {
         let (jobs, words) = shell("trap 'echo stopped >&2; exit 3' TERM; echo ready >&2; while :; do sleep 0.05; done");
-        jobs.start("the first", &words).unwrap();
+        jobs.start("the first", &words, false).unwrap();
         wait_for(&jobs, |s| !s.notes.is_empty());
-        match jobs.start("the second", &words) {
+        match jobs.start("the second", &words, false) {
             Err(Refused::Busy(sentence)) => assert!(sentence.contains("the first"), "{sentence}"),
             other => panic!("{other:?}"),
         }
-        jobs.stop();
+        jobs.stop(None);
         let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
         assert!(!state.well && state.notes.contains(&"stopped".to_owned()), "{state:?}");
     }
@@ -406,23 +381,23 @@ mod tests {
     #[test]
     fn what_goes_on_ends_when_nobody_watches_and_only_its_own_tab_stops_it() {
         let (mut jobs, words) = shell("trap 'exit 3' TERM; while :; do echo round >&2; sleep 0.05; done");
-        let number = jobs.start_watched("a loop", &words).unwrap();
+        let number = jobs.start("a loop", &words, true).unwrap();
         wait_for(&jobs, |s| s.notes.len() > 2);
         assert_eq!(jobs.state().unwrap().phase, Phase::Running, "it is watched");
-        jobs.stop_if(number + 1);
+        jobs.stop(Some(number + 1));
         assert_eq!(jobs.state().unwrap().phase, Phase::Running, "another one was meant");
-        jobs.stop_if(number);
+        jobs.stop(Some(number));
         wait_for(&jobs, |s| s.phase == Phase::Ended);
         jobs.unseen = Duration::ZERO;
-        jobs.start_watched("a loop that nobody sees", &words).unwrap();
+        jobs.start("a loop that nobody sees", &words, true).unwrap();
         wait_for(&jobs, |s| s.phase == Phase::Ended);
-        jobs.start("what ends by itself", &words).unwrap();
+        jobs.start("what ends by itself", &words, false).unwrap();
         assert_eq!(wait_for(&jobs, |s| s.notes.len() > 2).phase, Phase::Running);
         jobs.end();
     }
 
     #[test]
     fn a_program_that_is_not_there_is_said() {
-        assert!(matches!(Jobs::new("/nonexistent".into()).start("x", &[]), Err(Refused::Failed(_))));
+        assert!(matches!(Jobs::new("/nonexistent".into()).start("x", &[], false), Err(Refused::Failed(_))));
     }
 }

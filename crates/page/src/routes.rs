@@ -8,7 +8,7 @@ use axum::extract::{DefaultBodyLimit, Form, FromRequest, FromRequestParts, Multi
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use fingerpost_record::guard;
 use fingerpost_record::load::MAX_BYTES;
 use serde::Deserialize;
@@ -28,36 +28,68 @@ type Shared = State<Arc<Site>>;
 /// Every address.
 pub fn router(site: Arc<Site>) -> Router {
     Router::new()
-        .route("/", get(runs))
-        .route("/run/{id}", get(one_run))
-        .route("/run/{id}/record", get(record))
-        .route("/run/{id}/report", get(report))
-        .route("/run/{id}/rows", get(rows))
+        .route("/", asked(list::page))
+        .route("/run/{id}", named(run::page))
+        .route("/run/{id}/record", download("json", "application/json", run::record))
+        .route("/run/{id}/report", download("html", "text/html; charset=utf-8", run::report))
+        .route("/run/{id}/rows", download("csv", "text/csv; charset=utf-8", run::rows))
         .route("/run/{id}/words", post(describe))
         .route("/run/{id}/remove", post(remove))
-        .route("/compare", get(compare_runs))
-        .route("/history", get(history_of))
-        .route("/references", get(references))
-        .route("/reference/{name}", get(reference))
-        .route("/replay/{name}", get(replay))
-        .route("/measure", get(measuring).post(begin))
-        .route("/services", get(listening).post(explain))
-        .route("/sweeps", get(all_sweeps))
-        .route("/sweep/{number}", get(sweep))
-        .route("/sweep/{number}/report", get(sweep_report))
+        .route("/compare", asked(|site, pairs: &Vec<_>| compare::page(site, pairs)))
+        .route("/history", asked(history::page))
+        .route("/references", page(|site| Ok(published::list(site))))
+        .route("/reference/{name}", named(published::system))
+        .route("/replay/{name}", named(published::replayed))
+        .route("/measure", page(|site| Ok(measure::page(site, None, &measure::Wanted::default()))).post(begin))
+        .route("/services", page(|site| Ok(services::page(site, None))).post(explain))
+        .route("/sweeps", page(sweeps::list))
+        .route("/sweep/{number}", named(sweeps::one))
+        .route("/sweep/{number}/report", download("html", "text/html; charset=utf-8", sweeps::report))
         .route("/sweep/{number}/host/{host}", get(sweep_host))
         .route("/measure/state", get(state))
         .route("/measure/sofar", get(so_far))
         .route("/measure/stop", post(stop))
-        .route("/zerofill", get(calculate))
+        .route("/zerofill", asked(|site, fields| Ok(calculator::page(site, fields))))
         .route("/zerofill/measure", post(take_timings))
-        .route("/import", get(import_form).post(upload).layer(DefaultBodyLimit::max(MAX_BYTES as usize + FORM)))
-        .route("/docs", get(documents))
-        .route("/docs/{name}", get(document))
+        .route("/import", page(|site| Ok(import::page(site, None))).post(upload).layer(DefaultBodyLimit::max(MAX_BYTES as usize + FORM)))
+        .route("/docs", page(|site| docs::list(&site.base)))
+        .route("/docs/{name}", named(|site, name| docs::page(&site.base, name)))
         .route("/static/{file}", get(file))
         .fallback(nothing)
         .layer(DefaultBodyLimit::max(FORM))
         .with_state(site)
+}
+
+/// A page whose address is all that is asked.
+fn page(of: fn(&Site) -> Answer) -> MethodRouter<Arc<Site>> {
+    get(move |State(site): Shared| make(site, of))
+}
+
+/// A page of what the address names.
+fn named(of: fn(&Site, &str) -> Answer) -> MethodRouter<Arc<Site>> {
+    get(move |State(site): Shared, Path(name): Path<String>| make(site, move |site| of(site, &name)))
+}
+
+/// A page of what the query asks for.
+fn asked<T: DeserializeOwned + Send + 'static>(of: fn(&Site, &T) -> Answer) -> MethodRouter<Arc<Site>> {
+    get(move |State(site): Shared, Asked(wanted): Asked<T>| make(site, move |site| of(site, &wanted)))
+}
+
+/// A file of what the address names.
+fn download(
+    ending: &'static str,
+    kind: &'static str,
+    content: fn(&Site, &str) -> Result<Vec<u8>, pages::Wrong>,
+) -> MethodRouter<Arc<Site>> {
+    get(move |State(site): Shared, Path(id): Path<String>| {
+        // An id is letters, digits and a dash once it is known to be one.
+        let plain = id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
+        let disposition = format!("attachment; filename=\"fingerpost-{plain}.{ending}\"");
+        made(site, move |site| match content(site, &id) {
+            Ok(bytes) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
+            Err(wrong) => pages::respond(&site.base, Err(wrong)),
+        })
+    })
 }
 
 /// Makes an answer where waiting for the disk holds nobody up.
@@ -96,34 +128,6 @@ impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Filled<T> {
     }
 }
 
-async fn runs(State(site): Shared, Asked(filter): Asked<list::Filter>) -> Response {
-    make(site, move |site| list::page(site, &filter)).await
-}
-
-async fn one_run(State(site): Shared, Path(id): Path<String>) -> Response {
-    make(site, move |site| run::page(site, &id)).await
-}
-
-async fn documents(State(site): Shared) -> Response {
-    make(site, |site| docs::list(&site.base)).await
-}
-
-async fn document(State(site): Shared, Path(name): Path<String>) -> Response {
-    make(site, move |site| docs::page(&site.base, &name)).await
-}
-
-async fn record(State(site): Shared, Path(id): Path<String>) -> Response {
-    download(site, id, "json", "application/json", run::record).await
-}
-
-async fn report(State(site): Shared, Path(id): Path<String>) -> Response {
-    download(site, id, "html", "text/html; charset=utf-8", run::report).await
-}
-
-async fn rows(State(site): Shared, Path(id): Path<String>) -> Response {
-    download(site, id, "csv", "text/csv; charset=utf-8", run::rows).await
-}
-
 async fn describe(State(site): Shared, Path(id): Path<String>, Filled(wanted): Filled<kept::Wanted>) -> Response {
     let to = format!("{}/run/{id}", site.base);
     change(site, to, move |site| kept::describe(site, &id, wanted)).await
@@ -143,70 +147,13 @@ fn redirect(to: &str) -> Response {
     Redirect::to(to).into_response()
 }
 
-async fn download(
-    site: Arc<Site>,
-    id: String,
-    ending: &str,
-    kind: &'static str,
-    content: fn(&Site, &str) -> Result<Vec<u8>, pages::Wrong>,
-) -> Response {
-    // An id is letters, digits and a dash once it is known to be one.
-    let disposition =
-        format!("attachment; filename=\"fingerpost-{}.{ending}\"", id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', ""));
-    made(site, move |site| match content(site, &id) {
-        Ok(bytes) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
-        Err(wrong) => pages::respond(&site.base, Err(wrong)),
-    })
-    .await
-}
-
-async fn compare_runs(State(site): Shared, Asked(pairs): Asked<Vec<(String, String)>>) -> Response {
-    make(site, move |site| compare::page(site, &pairs)).await
-}
-
-async fn history_of(State(site): Shared, Asked(wanted): Asked<history::Wanted>) -> Response {
-    make(site, move |site| history::page(site, &wanted)).await
-}
-
-async fn references(State(site): Shared) -> Response {
-    make(site, |site| Ok(published::list(site))).await
-}
-
-async fn reference(State(site): Shared, Path(name): Path<String>) -> Response {
-    make(site, move |site| published::system(site, &name)).await
-}
-
-async fn replay(State(site): Shared, Path(name): Path<String>) -> Response {
-    make(site, move |site| published::replayed(site, &name)).await
-}
-
-async fn all_sweeps(State(site): Shared) -> Response {
-    make(site, sweeps::list).await
-}
-
-async fn sweep(State(site): Shared, Path(number): Path<String>) -> Response {
-    make(site, move |site| sweeps::one(site, &number)).await
-}
-
-async fn sweep_report(State(site): Shared, Path(number): Path<String>) -> Response {
-    download(site, number, "html", "text/html; charset=utf-8", sweeps::report).await
-}
-
 async fn sweep_host(State(site): Shared, Path((number, host)): Path<(String, String)>) -> Response {
     make(site, move |site| sweeps::host(site, &number, &host)).await
-}
-
-async fn measuring(State(site): Shared) -> Response {
-    make(site, |site| Ok(measure::page(site, None, &measure::Wanted::default()))).await
 }
 
 async fn begin(State(site): Shared, Filled(wanted): Filled<measure::Wanted>) -> Response {
     let to = format!("{}/measure", site.base);
     make_or_redirect(site, to, move |site| measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong), &wanted))).await
-}
-
-async fn listening(State(site): Shared) -> Response {
-    make(site, |site| Ok(services::page(site, None))).await
 }
 
 async fn explain(State(site): Shared, Filled(wanted): Filled<services::Wanted>) -> Response {
@@ -241,15 +188,8 @@ struct Stopped {
 }
 
 async fn stop(State(site): Shared, Asked(stopped): Asked<Stopped>, headers: HeaderMap) -> Response {
-    match stopped.job {
-        Some(number) => site.jobs.stop_if(number),
-        None => site.jobs.stop(),
-    }
+    site.jobs.stop(stopped.job);
     if wants_json(&headers) { StatusCode::NO_CONTENT.into_response() } else { redirect(&format!("{}/measure", site.base)) }
-}
-
-async fn calculate(State(site): Shared, Asked(fields): Asked<calculator::Fields>) -> Response {
-    make(site, move |site| Ok(calculator::page(site, &fields))).await
 }
 
 async fn take_timings(State(site): Shared, headers: HeaderMap, Filled(wanted): Filled<calculator::Timing>) -> Response {
@@ -269,10 +209,6 @@ fn wants_json(headers: &HeaderMap) -> bool {
 
 fn axum_json(status: StatusCode, value: &serde_json::Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
-}
-
-async fn import_form(State(site): Shared) -> Response {
-    make(site, |site| Ok(import::page(site, None))).await
 }
 
 async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::multipart::MultipartRejection>) -> Response {

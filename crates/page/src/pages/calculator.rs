@@ -57,13 +57,13 @@ pub fn start(site: &Site, wanted: &Timing) -> Result<u64, (StatusCode, String)> 
         return Err((StatusCode::BAD_REQUEST, "There is no such way to get memory here.".into()));
     };
     let mut words = ["zerofill", "--progress", "json", "--api", api].map(str::to_owned).to_vec();
-    let what = format!("the four timings of {api}");
-    if wanted.repeat.is_empty() {
-        return site.jobs.start(&what, &words).map_err(measure::refused);
+    let mut what = format!("the four timings of {api}");
+    let repeat = !wanted.repeat.is_empty();
+    if repeat {
+        words.push("--loop".into());
+        what.push_str(", again and again: until it is stopped, or the calculator's tab is left");
     }
-    words.push("--loop".into());
-    let what = format!("{what}, again and again: until it is stopped, or the calculator's tab is left");
-    site.jobs.start_watched(&what, &words).map_err(measure::refused)
+    site.jobs.start(&what, &words, repeat).map_err(measure::refused)
 }
 
 /// The fields' texts: those given, else those measured, else the first preset.

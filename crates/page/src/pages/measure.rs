@@ -38,7 +38,7 @@ pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
     let words = words(&site.choices, wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
     let named = if wanted.names.trim().is_empty() { "every primitive" } else { wanted.names.trim() };
     let what = std::iter::once(named).chain(wanted.settings.split_whitespace()).collect::<Vec<_>>().join(", ");
-    site.jobs.start(&what, &words).map(drop).map_err(refused)
+    site.jobs.start(&what, &words, false).map(drop).map_err(refused)
 }
 
 /// A refusal as the reader gets it.

@@ -32,7 +32,7 @@ const NAME: usize = 80;
 /// The status and the sentence for the reader.
 pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
     let words = words(wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
-    site.jobs.start(&format!("the service at port {}", wanted.port.trim()), &words).map(drop).map_err(refused)
+    site.jobs.start(&format!("the service at port {}", wanted.port.trim()), &words, false).map(drop).map_err(refused)
 }
 
 /// The command line. Nothing that comes from the form is let through but numbers and the id of a run.
