@@ -107,7 +107,8 @@ fn groups_in(text: &[u8]) -> Vec<&'static str> {
 
 /// The archive as far as it is known.
 pub struct Index {
-    archive: Archive,
+    /// The archive itself.
+    pub archive: Archive,
     known: Mutex<HashMap<PathBuf, Arc<Item>>>,
 }
 
@@ -115,11 +116,6 @@ impl Index {
     /// An index that knows nothing yet.
     pub fn new(archive: Archive) -> Index {
         Index { archive, known: Mutex::default() }
-    }
-
-    /// The archive itself.
-    pub fn archive(&self) -> &Archive {
-        &self.archive
     }
 
     /// Reads what is there beside whatever happens next.
@@ -195,7 +191,7 @@ mod tests {
         let index = Index::new(Archive::open(Some(dir.path().to_owned())).unwrap());
         assert!(index.items().unwrap().is_empty());
         let run = fixture::run();
-        let path = index.archive().path_of(&run.id);
+        let path = index.archive.path_of(&run.id);
         std::fs::write(&path, serde_json::to_vec(&run).unwrap()).unwrap();
         assert_eq!(index.items().unwrap()[0].head.as_ref().unwrap().hostname, "small-guest");
         let mut longer = run.clone();

@@ -22,13 +22,8 @@ pub fn page(site: &Site, pairs: &[(String, String)]) -> Answer {
     if !given && (&base.started, &base.id) > (&new.started, &new.id) {
         std::mem::swap(&mut base, &mut new);
     }
-    let named = |run: &Run| {
-        if run.profile == Profile::Imported && references::load(&run.id).is_some() {
-            format!("{PUBLISHED}{}", run.id)
-        } else {
-            run.id.clone()
-        }
-    };
+    let published = |run: &Run| run.profile == Profile::Imported && references::load(&run.id).is_some();
+    let named = |run: &Run| if published(run) { format!("{PUBLISHED}{}", run.id) } else { run.id.clone() };
     let (base_id, new_id) = (named(&base), named(&new));
     let comparison = compare(&[base], &[new], &Options::default());
     let content_of = html::of_comparison(&comparison, Some(site.define));

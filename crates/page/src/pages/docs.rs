@@ -35,17 +35,14 @@ static DOCUMENTS: [Document; 14] = documents![
 
 /// The list of documents.
 pub fn list(base: &str) -> Answer {
-    Ok(body(
-        "Documents",
-        "/docs",
-        html! {
-            h1 { "Documents" }
-            dl class="documents" { @for (name, gives, text) in &DOCUMENTS {
-                dt { a href={ (base) "/docs/" (name) } { (title(text)) } }
-                dd { (gives) }
-            } }
-        },
-    ))
+    let main = html! {
+        h1 { "Documents" }
+        dl class="documents" { @for (name, gives, text) in &DOCUMENTS {
+            dt { a href={ (base) "/docs/" (name) } { (title(text)) } }
+            dd { (gives) }
+        } }
+    };
+    Ok(body("Documents", "/docs", main))
 }
 
 /// One of them.

@@ -14,7 +14,7 @@ use crate::site::Site;
 /// Why it is not taken, as a sentence.
 pub fn take(site: &Site, name: &str, bytes: &[u8]) -> Result<String, String> {
     let name = clean_short(name.rsplit(['/', '\\']).next().unwrap_or_default(), 80);
-    site.index.archive().import_bytes(bytes, &name).map(|(run, _)| run.id).map_err(|e| e.to_string())
+    site.index.archive.import_bytes(bytes, &name).map(|(run, _)| run.id).map_err(|e| e.to_string())
 }
 
 /// The form, with what was wrong with the last file.

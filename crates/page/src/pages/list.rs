@@ -47,15 +47,9 @@ enum Sort {
 }
 
 impl Sort {
-    fn word(self) -> &'static str {
-        match self {
-            Sort::Started => "started",
-            Sort::Host => "host",
-            Sort::Kernel => "kernel",
-            Sort::Processor => "processor",
-            Sort::Measured => "measured",
-            Sort::Took => "took",
-        }
+    /// Its word in an address, as it is read there.
+    fn word(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 
     /// Puts runs, which come with the latest first, into this order.
@@ -76,16 +70,14 @@ impl Filter {
     fn takes(&self, head: &Head, item: &Item) -> bool {
         let day = head.started.get(..10).unwrap_or_default();
         let label = head.label.as_deref().unwrap_or_default();
-        let text = || {
-            format!("{} {label} {} {} {} {}", head.id, head.hostname, head.kernel, head.cpu_model, head.command.join(" ")).to_lowercase()
-        };
         (self.host.is_empty() || head.hostname == self.host)
             && (self.kernel.is_empty() || head.kernel == self.kernel)
             && (self.lab.is_empty() || item.groups.contains(&self.lab.as_str()))
             && (self.from.is_empty() || day >= self.from.as_str())
             && (self.to.is_empty() || day <= self.to.as_str())
             && (self.q.trim().is_empty() || {
-                let text = text();
+                let (command, Head { id, hostname, kernel, cpu_model, .. }) = (head.command.join(" "), head);
+                let text = format!("{id} {label} {hostname} {kernel} {cpu_model} {command}").to_lowercase();
                 self.q.to_lowercase().split_whitespace().all(|word| text.contains(word))
             })
     }

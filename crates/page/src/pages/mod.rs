@@ -80,18 +80,15 @@ pub fn bad(sentence: impl Into<String>) -> Wrong {
 pub fn path(site: &Site, id: &str) -> Result<PathBuf, Wrong> {
     let none = || Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such run in the archive.".into() };
     load::valid_id(id).map_err(|_| none())?;
-    let path = site.index.archive().path_of(id);
+    let path = site.index.archive.path_of(id);
     if path.is_file() { Ok(path) } else { Err(none()) }
 }
 
 /// A page in its frame.
 pub fn respond(base: &str, answer: Answer) -> Response {
-    let body = answer.unwrap_or_else(|w| Body {
-        status: w.status,
-        title: "That did not work".into(),
-        menu: "",
-        goes_on: false,
-        main: html! { h1 { "That did not work" } p class="error" role="alert" { (w.sentence) } p { a href={ (base) "/" } { "To the runs" } } },
+    let body = answer.unwrap_or_else(|w| {
+        let main = html! { h1 { "That did not work" } p class="error" role="alert" { (w.sentence) } p { a href={ (base) "/" } { "To the runs" } } };
+        Body { status: w.status, ..body("That did not work", "", main) }
     });
     let markup = html! {
         (DOCTYPE)
@@ -153,17 +150,8 @@ pub fn file(name: &str) -> Response {
 
 /// A value in the query of an address.
 pub fn encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::with_capacity(text.len());
-    for b in text.bytes() {
-        match b {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(b)),
-            other => {
-                let _ = write!(out, "%{other:02X}");
-            }
-        }
-    }
-    out
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~".contains(&b);
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
 /// When runs started, as a person reads it: `2026-01-02 03:04`, with seconds where several are of that minute.

@@ -36,24 +36,18 @@ fn asked(nodes: &str) -> String {
 
 /// All sweeps.
 pub fn list(site: &Site) -> Answer {
-    let sweeps: Vec<(usize, String, Result<Sweep, String>)> = site
-        .sweeps
-        .iter()
-        .enumerate()
-        .map(|(n, dir)| (n, dir.display().to_string(), Sweep::open(dir).map_err(|e| e.to_string())))
-        .collect();
     let main = markup! {
         h1 { "Sweeps" }
         p { "A sweep is one run on each of many hosts, by " code { "fingerpost fleet run" } "." }
-        @if sweeps.is_empty() {
+        @if site.sweeps.is_empty() {
             p { "None is shown. " code { "fingerpost serve --sweep DIR" } " shows one; it may be given several times." }
         } @else {
             section class="card" aria-labelledby="sweeps-title" {
                 h2 id="sweeps-title" { "Sweeps that are shown" }
-                ul { @for (n, dir, sweep) in &sweeps { li {
-                    @match sweep {
-                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(dir)) } ": " (asked(&sweep.manifest.nodes)) ", " (clean(&moment(&sweep.manifest.started))) },
-                        Err(e) => { (clean(e)) },
+                ul { @for (n, dir) in site.sweeps.iter().enumerate() { li {
+                    @match Sweep::open(dir) {
+                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(&dir.display().to_string())) } ": " (asked(&sweep.manifest.nodes)) ", " (clean(&moment(&sweep.manifest.started))) },
+                        Err(e) => { (clean(&e.to_string())) },
                     }
                 } } }
             }
