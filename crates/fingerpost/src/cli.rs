@@ -15,17 +15,19 @@ use crate::{commands, output};
 
 mod mistake;
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Measures a computer from one system call up to a loaded server, compares two systems, and names the layer that makes one slow.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fingerpost",
+    version,
+    propagate_version = true,
+    after_help = "\
 Examples:
   fingerpost run --profile quick              measure this machine: a minute
   fingerpost compare latest~1                 the run before and the latest
   fingerpost explain --port 3306              what a running service waits for
-  fingerpost serve                            look at all of it in a browser";
-
-/// Measures a computer from one system call up to a loaded server, compares two systems, and names the layer that makes one slow.
-#[derive(Debug, Parser)]
-#[command(name = "fingerpost", version, propagate_version = true, after_help = EXAMPLES)]
+  fingerpost serve                            look at all of it in a browser"
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -13,12 +13,10 @@ use fingerpost_compare::references;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::cause::CAUSES;
+use fingerpost_record::text;
 
 mod bash;
-mod beginning;
 mod values;
-
-use beginning::beginning;
 
 /// The variable of the environment by which a shell asks.
 pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
@@ -53,12 +51,13 @@ fn with_names(command: Command) -> Command {
 fn named(arg: Arg, command: &str) -> Arg {
     let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default();
     let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match value.as_str() {
-        "RUN" if OF_THE_ARCHIVE.contains(&command) => archived,
+        "RUN" if OF_THE_ARCHIVE.contains(&command) => |word| beginning(word, latest().into_iter().chain(kept())),
         "RUN" | "BASE" | "NEW" => runs,
         "NAME" if command == "list" => described,
-        "NAME" if ["run", "ab"].contains(&command) => names,
+        "NAME" if ["run", "ab"].contains(&command) => |word| beginning(word, measured()),
         "KEY=VALUE" => values::complete,
-        "CAUSE" => causes,
+        // Causes that can be planted, and controls.
+        "CAUSE" => |word| beginning(word, prove::PLANTS.iter().map(|plant| (plant.name, String::new()))),
         _ => return arg,
     };
     arg.add(ArgValueCompleter::new(completer))
@@ -71,11 +70,6 @@ fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
     }
     let published = references::names().into_iter().map(|name| (format!("ref:{}", name.trim_start_matches("ref:")), String::new()));
     beginning(word, latest().into_iter().chain(published).chain(kept()))
-}
-
-/// Runs of the archive.
-fn archived(word: &OsStr) -> Vec<CompletionCandidate> {
-    beginning(word, latest().into_iter().chain(kept()))
 }
 
 /// The words for the newest runs.
@@ -103,11 +97,6 @@ fn measured() -> impl Iterator<Item = (&'static str, String)> {
     labs.chain(of_probes).chain(probes)
 }
 
-/// What can be measured.
-fn names(word: &OsStr) -> Vec<CompletionCandidate> {
-    beginning(word, measured())
-}
-
 /// What `list` describes: causes, too, and figures that only others publish.
 fn described(word: &OsStr) -> Vec<CompletionCandidate> {
     let causes = CAUSES.iter().map(|cause| (cause.name, cause.label.to_owned()));
@@ -115,7 +104,11 @@ fn described(word: &OsStr) -> Vec<CompletionCandidate> {
     beginning(word, measured().chain(causes).chain(published))
 }
 
-/// Causes that can be planted, and controls.
-fn causes(word: &OsStr) -> Vec<CompletionCandidate> {
-    beginning(word, prove::PLANTS.iter().map(|plant| (plant.name, String::new())))
+/// Those that begin with the word, each with a line of help.
+fn beginning<T: AsRef<str>>(word: &OsStr, all: impl Iterator<Item = (T, String)>) -> Vec<CompletionCandidate> {
+    let Some(word) = word.to_str() else { return Vec::new() };
+    // A name may come from a file of somebody else: nothing of it may steer the terminal or the shell.
+    let plain = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control() || text::misleads(c));
+    let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
+    fits.map(|(name, help)| CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))).collect()
 }

@@ -12,10 +12,10 @@ use fingerpost_measure::pace::Paces;
 use fingerpost_measure::rounds::{self, Executor, Job};
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
-use fingerpost_record::{Host, Instrument, Measurement, Outcome, Profile, Run, SCHEMA, Tool};
+use fingerpost_record::{Host, Instrument, Outcome, Profile, Run, SCHEMA, Tool};
 use fingerpost_sys::scratch::{self, Scratch};
 
-use crate::compilers;
+use crate::compilers::{self, without_figure};
 use crate::executor::ProcessExecutor;
 use crate::exit::say;
 use crate::plan::{LabRun, Plan, Row};
@@ -68,22 +68,27 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
             return crate::exit::usage(sentence);
         }
     }
-    let begun = Instant::now();
+    let beginning = Instant::now();
     // Plain probes change nothing, and die with this process.
     let labs = !plan.labs.is_empty() || plan.rows.iter().any(|row| row.probe.lab.is_some());
     let scratch = if labs { Scratch::create_guarded() } else { Scratch::create() };
     let mut scratch = scratch.context("cannot make a private directory for the run")?;
-    let dir = work_dir(&mut scratch, options)?;
-    let run = begin(options, &dir);
+    let dir = work_dir(&mut scratch, options.dir.as_deref(), "work")?;
+    let host = fingerpost_host::describe_for(&dir, &options.cpus);
+    let run = Run { profile: options.profile, seed: options.seed, label: options.label.clone(), ..begun(options.command.clone(), host) };
     let (writer, trouble) = open_writer(options.output.as_deref(), &run)?;
-    let progress = Progress::start(&describe(plan), expected(plan, options), options.progress);
+    let times = times(plan, options);
+    let expected: Duration = times.iter().sum();
+    let progress = Progress::start(&describe(plan), expected, options.progress);
     if let Some(sentence) = trouble {
         progress.say(&sentence);
     }
-    let mut recorder = Recorder::new(run, writer, progress, stop).taking(Taker::from_environment());
+    let mut recorder = Recorder::new(run, writer, progress, stop, Taker::from_environment());
     recorder.run.instrument = measure_instrument(options, &dir, stop);
     let rows = prepare(plan, &mut scratch, &mut recorder)?;
-    let stretches = stretches(plan, options);
+    // Which share of the run's time the rows take, and then each lab.
+    let share = |time: &Duration| time.as_secs_f64() / expected.as_secs_f64().max(f64::MIN_POSITIVE);
+    let stretches: Vec<f64> = times.iter().map(share).collect();
     if !rows.is_empty() {
         recorder.stretch = (0.0, stretches[0]);
         measure_rows(&rows, rows_budget(&rows, plan, options), options, &dir, stop, &mut recorder);
@@ -96,7 +101,7 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
         run_lab(lab, plan, options, &mut scratch, &dir, &mut recorder)?;
     }
     recorder.run.complete = !stop.load(Ordering::Relaxed);
-    recorder.run.duration_s = begun.elapsed().as_secs_f64();
+    recorder.run.duration_s = beginning.elapsed().as_secs_f64();
     fingerpost_host::after(&mut recorder.run.host);
     let mut paces = Paces::default();
     recorder.run.measurements.iter().flat_map(|m| &m.processes).for_each(|p| paces.add(p));
@@ -122,16 +127,6 @@ fn prepare(plan: &Plan, scratch: &mut Scratch, recorder: &mut Recorder) -> anyho
     Ok(rows)
 }
 
-/// The record at its beginning: everything but results.
-fn begin(options: &Options, dir: &Path) -> Run {
-    Run {
-        profile: options.profile,
-        seed: options.seed,
-        label: options.label.clone(),
-        ..begun(options.command.clone(), fingerpost_host::describe_for(dir, &options.cpus))
-    }
-}
-
 /// A record at its beginning, made by this command on this host.
 pub fn begun(command: Vec<String>, host: Host) -> Run {
     let now = jiff::Timestamp::now();
@@ -147,11 +142,9 @@ pub fn begun(command: Vec<String>, host: Host) -> Run {
     }
 }
 
-/// The directory for the probes' files: in the scratch directory, or a new one in the directory that the user named.
-fn work_dir(scratch: &mut Scratch, options: &Options) -> anyhow::Result<PathBuf> {
-    let Some(base) = &options.dir else {
-        return Ok(scratch.subdir("work")?);
-    };
+/// The directory for the probes' files: of this name in the scratch directory, or a new one in the directory that the user named.
+pub fn work_dir(scratch: &mut Scratch, base: Option<&Path>, name: &str) -> anyhow::Result<PathBuf> {
+    let Some(base) = base else { return Ok(scratch.subdir(name)?) };
     match scratch.directory_in(base) {
         Ok((dir, _)) => Ok(dir),
         Err(e) => crate::exit::usage(format!("cannot use the directory {}: {e}", base.display())),
@@ -198,24 +191,11 @@ fn lab_budget(plan: &Plan, options: &Options) -> Duration {
     }
 }
 
-/// Which share of the run's time the rows take, and then each lab.
-fn stretches(plan: &Plan, options: &Options) -> Vec<f64> {
-    let whole = expected(plan, options).as_secs_f64().max(f64::MIN_POSITIVE);
-    let labs = plan.labs.iter().map(|lab| lab_time(lab, plan, options));
-    std::iter::once(rows_time(plan, options)).chain(labs).map(|time| time.as_secs_f64() / whole).collect()
-}
-
-fn expected(plan: &Plan, options: &Options) -> Duration {
-    rows_time(plan, options) + plan.labs.iter().map(|lab| lab_time(lab, plan, options)).sum::<Duration>()
-}
-
-fn rows_time(plan: &Plan, options: &Options) -> Duration {
-    if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(&plan.rows, plan, options) }
-}
-
-/// What a lab takes: by its settings, else its budget.
-fn lab_time(lab: &LabRun, plan: &Plan, options: &Options) -> Duration {
-    (lab.lab.takes)(&lab.settings).unwrap_or_else(|| lab_budget(plan, options))
+/// What the rows take, and then each lab: by its settings, else its budget.
+fn times(plan: &Plan, options: &Options) -> Vec<Duration> {
+    let rows = if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(&plan.rows, plan, options) };
+    let labs = plan.labs.iter().map(|lab| (lab.lab.takes)(&lab.settings).unwrap_or_else(|| lab_budget(plan, options)));
+    std::iter::once(rows).chain(labs).collect()
 }
 
 /// Measures the clock and the empty loop, and how large a probe process is: one short slice each.
@@ -248,7 +228,9 @@ fn clock_resolution() -> f64 {
 fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, stop: &AtomicBool, recorder: &mut Recorder) {
     let (able, unable): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.probe.cpus_needed(&row.params) <= options.cpus.len());
     for row in unable {
-        recorder.measurement(skipped_for_cpus(row, options.cpus.len()));
+        let (need, have) = (row.probe.cpus_needed(&row.params), options.cpus.len());
+        let reason = format!("needs {need} CPUs, and this process may use {have}");
+        recorder.measurement(without_figure(row.probe, row.params.clone(), Outcome::Skipped, reason));
     }
     let able: Vec<Row> = able.into_iter().cloned().collect();
     let jobs: Vec<Job> =
@@ -256,20 +238,6 @@ fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, s
     let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::slice, dir, stop);
     let effort = profile::effort(options.profile, budget);
     rounds::run(&jobs, effort, options.seed, &mut executor, &mut RowListener { recorder, rows: &able });
-}
-
-fn skipped_for_cpus(row: &Row, have: usize) -> Measurement {
-    let need = row.probe.cpus_needed(&row.params);
-    let reason = format!("needs {need} CPUs, and this process may use {have}");
-    Measurement::without_figure(
-        row.probe.name,
-        row.probe.version,
-        row.params.clone(),
-        row.probe.unit,
-        row.probe.better,
-        Outcome::Skipped,
-        reason,
-    )
 }
 
 /// Runs one lab. What it lacks is a skipped lab, said on standard error; a wrong setting ends the run.
@@ -287,26 +255,21 @@ fn run_lab(lab: &LabRun, plan: &Plan, options: &Options, scratch: &mut Scratch, 
         work_dir: dir,
         sink: recorder,
     });
-    match result {
-        Ok(()) => Ok(()),
+    let (became, outcome, sentence) = match result {
+        Ok(()) => return Ok(()),
         Err(LabError::Setting(sentence)) => {
             // Nothing was measured: a run without figures would only stand in the way as the latest.
             if recorder.run.measurements.is_empty() {
                 recorder.writer.withdraw();
             }
-            crate::exit::usage(sentence)
+            return crate::exit::usage(sentence);
         }
-        Err(LabError::Missing(sentence)) => {
-            recorder.progress.say(&format!("{} was skipped: {sentence}", lab.lab.name));
-            recorder.lab_without_figure(lab.lab, Outcome::Skipped, &sentence);
-            Ok(())
-        }
-        Err(LabError::Failed(sentence)) => {
-            recorder.progress.say(&format!("{} failed: {sentence}", lab.lab.name));
-            recorder.lab_without_figure(lab.lab, Outcome::Failed, &sentence);
-            Ok(())
-        }
-    }
+        Err(LabError::Missing(sentence)) => ("was skipped", Outcome::Skipped, sentence),
+        Err(LabError::Failed(sentence)) => ("failed", Outcome::Failed, sentence),
+    };
+    recorder.progress.say(&format!("{} {became}: {sentence}", lab.lab.name));
+    recorder.lab_without_figure(lab.lab, outcome, &sentence);
+    Ok(())
 }
 
 /// Cleans up after runs that were killed, and says so.
@@ -336,6 +299,13 @@ pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(attend).map(drop)
+}
+
+/// The flag of [`stop_on_signals`], which those that come from now on set.
+pub fn stopped_by_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    stop_on_signals(&stop)?;
+    Ok(stop)
 }
 
 /// Signals that come within this time are one.

@@ -50,29 +50,16 @@ impl<'a> ProcessExecutor<'a> {
     /// An executor for these rows, with `slice` the measuring time of a probe's processes; each gets an empty directory of its own
     /// below `dir`.
     pub fn new(rows: &'a [Row], cpus: &'a [usize], slice: fn(&Probe) -> Duration, dir: &'a Path, stop: &'a AtomicBool) -> Self {
-        let program = PathBuf::from("/proc/self/exe");
         let slices = rows.iter().map(|row| slice(row.probe)).collect();
-        let hints = vec![0; rows.len()];
-        ProcessExecutor {
-            rows,
-            program,
-            cpus,
-            slices,
-            grace: GRACE,
-            dir,
-            stop,
-            start: Instant::now(),
-            hints,
-            serial: 0,
-            surroundings: Surroundings::default(),
-        }
+        let (program, surroundings) = (PathBuf::from("/proc/self/exe"), Surroundings::default());
+        let (start, hints, serial) = (Instant::now(), vec![0; rows.len()], 0);
+        ProcessExecutor { rows, program, cpus, slices, grace: GRACE, dir, stop, start, hints, serial, surroundings }
     }
 
     /// The same with other surroundings for its processes.
     #[must_use]
-    pub fn within(mut self, surroundings: Surroundings) -> Self {
-        self.surroundings = surroundings;
-        self
+    pub fn within(self, surroundings: Surroundings) -> Self {
+        ProcessExecutor { surroundings, ..self }
     }
 
     fn request(&self, row: usize, dir: PathBuf) -> Request {

@@ -14,15 +14,15 @@ const IN_A_FILE: &str = "as a page: fingerpost report ./FILE -o run.html; beside
 fn after(command: &Command) -> Option<Cow<'static, str>> {
     Some(Cow::Borrowed(match command {
         // A run in a file of its own is not the archive's latest, and what is seen of a command is not kept.
-        Command::Run(args) if args.is_to_file() => IN_A_FILE,
-        Command::Explain(args) if args.is_to_file() => IN_A_FILE,
-        Command::Explain(args) if args.is_of_command() => return None,
+        Command::Run(args) if args.output.is_some() => IN_A_FILE,
+        Command::Explain(args) if args.output.is_some() => IN_A_FILE,
+        Command::Explain(args) if !args.command.is_empty() => return None,
         Command::Run(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
         Command::Explain(args) => {
-            let run = args.run().map_or(Some("latest"), plain)?;
+            let run = args.run.as_deref().map_or(Some("latest"), plain)?;
             return Some(format!("see it: fingerpost serve; as a file to mail: fingerpost report {run} -o run.html").into());
         }
-        Command::Show(args) => return after_show(plain(args.run())?),
+        Command::Show(args) => return after_show(plain(&args.run)?),
         Command::Compare(args) => {
             let (base, new) = args.sides();
             return Some(format!("as a file to mail: fingerpost report {} {} -o comparison.html", plain(base)?, plain(new)?).into());

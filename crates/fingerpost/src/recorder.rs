@@ -36,13 +36,8 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// A recorder for a run that has just begun.
-    pub fn new(run: Run, writer: Writer, progress: Progress, stop: &'a AtomicBool) -> Self {
-        Recorder { run, writer, progress, stretch: (0.0, 1.0), stop, turns: None }
-    }
-
-    /// The same, for a run that takes turns with another one.
-    pub fn taking(self, turns: Option<Taker>) -> Self {
-        Recorder { turns, ..self }
+    pub fn new(run: Run, writer: Writer, progress: Progress, stop: &'a AtomicBool, turns: Option<Taker>) -> Self {
+        Recorder { run, writer, progress, stretch: (0.0, 1.0), stop, turns }
     }
 
     /// Puts a row in the place of the same row, or at the end.
@@ -147,7 +142,7 @@ impl Sink for Recorder<'_> {
     }
 
     fn waited(&self) -> Duration {
-        self.turns.as_ref().map_or(Duration::ZERO, Taker::waited)
+        self.turns.as_ref().map_or(Duration::ZERO, |turns| turns.waited)
     }
 
     fn interrupted(&self) -> bool {
@@ -185,12 +180,10 @@ fn outcome(row: &Row, state: &JobState) -> (Outcome, Option<String>) {
         }
         (None, None, None) => (Outcome::Failed, Some("not measured before the run ended".to_owned())),
         (None, None, Some(_)) if processes < MIN_PROCESSES => (Outcome::Untrusted, Some(too_few_processes(processes, MIN_PROCESSES))),
-        (None, None, Some(_)) => match mostly_disturbed(row, state) {
-            true => {
-                (Outcome::Untrusted, Some("most of its processes were interrupted in nearly every batch; is the machine busy?".to_owned()))
-            }
-            false => (Outcome::Measured, None),
-        },
+        (None, None, Some(_)) if mostly_disturbed(row, state) => {
+            (Outcome::Untrusted, Some("most of its processes were interrupted in nearly every batch; is the machine busy?".to_owned()))
+        }
+        (None, None, Some(_)) => (Outcome::Measured, None),
     }
 }
 

@@ -1,8 +1,6 @@
 //! The four timings of the zero-fill calculator, taken here: in rounds until they are certain enough, or until stopped.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fingerpost_compare::zerofill::solve::{self, Timings};
@@ -21,14 +19,6 @@ use crate::{conduct, cpus};
 
 /// Rounds without `--loop`: three seconds.
 const ROUNDS: usize = 16;
-
-/// What came of it.
-pub enum Taken {
-    /// The four timings, in nanoseconds.
-    All(Timings),
-    /// Why there are none.
-    Failed(String),
-}
 
 /// The ways to get memory whose four timings can be taken here, the articles' successor first.
 pub fn apis() -> Vec<String> {
@@ -63,11 +53,11 @@ fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
     four(api).map_or_else(|| usage(unknown()), Ok)
 }
 
-/// Takes the timings: for [`ROUNDS`] rounds, or with `repeat` until a signal, and then shows each round's state on standard error.
-pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Taken> {
+/// Takes the timings, in nanoseconds, or tells why there are none: for [`ROUNDS`] rounds, or with `repeat` until a signal, and then shows
+/// each round's state on standard error.
+pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Result<Timings, String>> {
     let rows = rows(api)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let scratch = Scratch::create()?;
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
@@ -81,16 +71,18 @@ pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Ta
         }
         match one_round(&mut executor, &mut values) {
             Err(_) if executor.interrupted() => break,
-            Err(why) => return Ok(Taken::Failed(why)),
+            Err(why) => return Ok(Err(why)),
             Ok(()) => figures = values.iter().filter_map(|v| estimate::across_processes(v)).collect(),
         }
         show.round(round, &figures);
     }
     show.end();
-    Ok(match figures.as_slice() {
-        [a, b, c, d] => Taken::All(Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value }),
-        _ => Taken::Failed("stopped before the first round was over".into()),
-    })
+    Ok(four_of(&figures).ok_or_else(|| "stopped before the first round was over".into()))
+}
+
+fn four_of(figures: &[Estimate]) -> Option<Timings> {
+    let [a, b, c, d] = figures else { return None };
+    Some(Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value })
 }
 
 /// One process of each row, in random order.
@@ -155,10 +147,7 @@ fn line(round: usize, figures: &[Estimate]) -> String {
     };
     let field = |(name, e): (&&str, &Estimate)| format!("{name} {} ns {}", significant(e.value), half_width(e));
     let fields: Vec<String> = ["1p", "1p touched", "2p", "2p touched"].iter().zip(figures).map(field).collect();
-    let zero = match figures {
-        [a, b, c, d] => solve::solve(&Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value }).ok(),
-        _ => None,
-    };
+    let zero = four_of(figures).and_then(|timings| solve::solve(&timings).ok());
     let zero = zero.map_or("–".to_owned(), |costs| format!("{} ns", significant(costs.zerofill)));
     format!("round {round}: {}, zero-fill {zero}", fields.join(", "))
 }

@@ -28,7 +28,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Taker {
     /// Nothing once the other end is gone.
     socket: Option<UnixStream>,
-    waited: Duration,
+    /// How long it has waited for its turns, and for the other's.
+    pub waited: Duration,
 }
 
 impl Taker {
@@ -55,11 +56,6 @@ impl Taker {
     /// Tells that the turn is over, and returns when the other run has had its own.
     pub fn over(&mut self, stop: &AtomicBool) {
         self.ask(OVER, stop);
-    }
-
-    /// How long all of that took.
-    pub fn waited(&self) -> Duration {
-        self.waited
     }
 
     fn ask(&mut self, what: u8, stop: &AtomicBool) {

@@ -3,11 +3,9 @@
 //! A drift of the machine that is slower than two slices hits both of a pair, and cancels in their ratio. A pair counts only when both
 //! of its halves came back, so that the n-th process of one side always belongs to the n-th of the other.
 
-use std::time::Duration;
-
 use crate::estimate::Center;
 use crate::pace::{self, Paces};
-use crate::rounds::{Effort, JobState, Listener};
+use crate::rounds::{Effort, Executor, JobState, Listener};
 use crate::slice::Slice;
 
 /// The two sides, in the order in which everything lists them.
@@ -15,16 +13,6 @@ pub const SIDES: [usize; 2] = [0, 1];
 
 /// A failed pair is tried again this often before its row is given up.
 const MAX_FAILURES: usize = 3;
-
-/// Runs one slice of one row on one side. The scheduler's only way to the world.
-pub trait PairExecutor {
-    /// Runs the row once with the side's setting, in a fresh process. Must return by a deadline of its own.
-    fn slice(&mut self, row: usize, side: usize) -> Slice;
-    /// Time since some fixed moment.
-    fn now(&self) -> Duration;
-    /// Whether the user asked to stop.
-    fn interrupted(&self) -> bool;
-}
 
 /// What is known of a row on both sides.
 pub type PairState = [JobState; 2];
@@ -35,12 +23,12 @@ pub type Decided<'a> = &'a dyn Fn(usize, &PairState) -> bool;
 
 /// Measures rows in pairs until each is decided or the budget is spent, and returns what is known of each.
 ///
-/// `centers` says for each row how samples become a value. The listener hears of job `2 × row + side`.
+/// `centers` says for each row how samples become a value. The executor and the listener hear of job `2 × row + side`.
 pub fn run(
     centers: &[Center],
     effort: Effort,
     seed: u64,
-    executor: &mut impl PairExecutor,
+    executor: &mut impl Executor,
     listener: &mut impl Listener,
     decided: Decided,
 ) -> Vec<PairState> {
@@ -68,7 +56,7 @@ pub fn run(
             for side in order {
                 let share = (executor.now() - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
                 listener.starting(2 * row + side, round, share.min(1.0));
-                slices[side] = Some(executor.slice(row, side));
+                slices[side] = Some(executor.slice(2 * row + side));
             }
             let [Some(a), Some(b)] = slices else { continue };
             take_pair(&mut states[row], [a, b], centers[row], &mut paces);
@@ -119,6 +107,8 @@ fn is_a_look(pairs: usize, base: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::slice::Samples;
 
@@ -129,8 +119,9 @@ mod tests {
         fails: fn(usize) -> bool,
     }
 
-    impl PairExecutor for Drifting {
-        fn slice(&mut self, row: usize, side: usize) -> Slice {
+    impl Executor for Drifting {
+        fn slice(&mut self, job: usize) -> Slice {
+            let (row, side) = (job / 2, job % 2);
             self.now += Duration::from_millis(50);
             self.calls.push((row, side));
             if (self.fails)(self.calls.len()) {

@@ -82,8 +82,6 @@ pub struct JobState {
     pub given_up: bool,
     /// Whether it once did not end by its deadline.
     pub hung: bool,
-    /// Resident bytes at the loop's start, of the last process.
-    pub resident: u64,
 }
 
 /// A job that failed this often is not tried again.
@@ -92,10 +90,7 @@ const MAX_FAILURES: usize = 2;
 impl JobState {
     pub(crate) fn take(&mut self, slice: Slice, center: Center) {
         match slice {
-            Slice::Samples(samples) => {
-                self.resident = samples.resident;
-                self.processes.push(samples.into_process(center));
-            }
+            Slice::Samples(samples) => self.processes.push(samples.into_process(center)),
             Slice::Skipped(reason) => {
                 self.skipped = Some(reason);
                 self.given_up = true;
@@ -135,35 +130,17 @@ pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut states = vec![JobState::default(); jobs.len()];
     let mut paces = Paces::default();
-    measure(jobs, effort, &mut rng, executor, listener, &mut states, &mut paces);
-    // The best pace is known only now.
-    for (job, state) in states.iter_mut().enumerate().filter(|(_, s)| !s.processes.is_empty()) {
-        state.settle(&paces, jobs[job].center);
-        listener.finished(job, state);
-    }
-    states
-}
-
-fn measure(
-    jobs: &[Job],
-    effort: Effort,
-    rng: &mut fastrand::Rng,
-    executor: &mut impl Executor,
-    listener: &mut impl Listener,
-    states: &mut [JobState],
-    paces: &mut Paces,
-) {
     let mut costs = vec![Duration::ZERO; jobs.len()];
     let mut base_done = 0;
     let start = executor.now();
-    for round in 0.. {
+    'rounds: for round in 0.. {
         let elapsed = executor.now() - start;
         let round_cost = (0..jobs.len()).filter(|&j| !states[j].given_up).map(|j| costs[j]).sum();
         let due = effort.base_round_due(base_done, round_cost);
         let mut chosen = if due.is_some_and(|due| due <= elapsed) {
             Vec::new()
         } else {
-            most_in_need(jobs, effort.max_processes, states, &costs, due.unwrap_or(effort.budget).saturating_sub(elapsed))
+            most_in_need(jobs, effort.max_processes, &states, &costs, due.unwrap_or(effort.budget).saturating_sub(elapsed))
         };
         let base = chosen.is_empty() && due.is_some();
         if base {
@@ -179,7 +156,7 @@ fn measure(
             // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
             let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
             if executor.interrupted() || begun - start >= limit {
-                return;
+                break 'rounds;
             }
             let share = (begun - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
             listener.starting(job, round, share.min(1.0));
@@ -187,11 +164,17 @@ fn measure(
             let before = states[job].processes.len();
             states[job].take(slice, jobs[job].center);
             states[job].processes[before..].iter().for_each(|new| paces.add(new));
-            states[job].settle(paces, jobs[job].center);
+            states[job].settle(&paces, jobs[job].center);
             costs[job] = executor.now() - begun;
             listener.finished(job, &states[job]);
         }
     }
+    // The best pace is known only now.
+    for (job, state) in states.iter_mut().enumerate().filter(|(_, s)| !s.processes.is_empty()) {
+        state.settle(&paces, jobs[job].center);
+        listener.finished(job, state);
+    }
+    states
 }
 
 /// The jobs whose interval is too wide, the widest ones first, as far as the time that is left goes. One that takes too long for it is

@@ -121,25 +121,26 @@ pub fn f_upper(f: f64, a: f64, b: f64) -> f64 {
     beta_inc(b / 2.0, a / 2.0, b / (b + a * f.max(0.0)))
 }
 
-/// ψ(x), the derivative of ln Γ, for x > 0.
-pub fn digamma(x: f64) -> f64 {
-    // Upwards by the recurrence, to where the asymptotic series has 12 digits.
-    let (mut x, mut sum) = (x, 0.0);
+/// Upwards by the recurrence, to where the asymptotic series has 12 digits: that place, and the sum of the steps.
+fn upwards(mut x: f64, step: impl Fn(f64) -> f64) -> (f64, f64) {
+    let mut sum = 0.0;
     while x < 8.0 {
-        sum -= 1.0 / x;
+        sum += step(x);
         x += 1.0;
     }
+    (x, sum)
+}
+
+/// ψ(x), the derivative of ln Γ, for x > 0.
+pub fn digamma(x: f64) -> f64 {
+    let (x, sum) = upwards(x, |x| -1.0 / x);
     let y = 1.0 / (x * x);
     sum + x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y * (1.0 / 252.0 - y * (1.0 / 240.0 - y / 132.0))))
 }
 
 /// ψ′(x), for x > 0.
 pub fn trigamma(x: f64) -> f64 {
-    let (mut x, mut sum) = (x, 0.0);
-    while x < 8.0 {
-        sum += 1.0 / (x * x);
-        x += 1.0;
-    }
+    let (x, sum) = upwards(x, |x| 1.0 / (x * x));
     let y = 1.0 / (x * x);
     sum + 1.0 / x + y / 2.0 + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y / 30.0)))
 }
@@ -167,11 +168,7 @@ pub fn trigamma_inverse(y: f64) -> f64 {
 
 /// ψ″(x), for x > 0.
 fn tetragamma(x: f64) -> f64 {
-    let (mut x, mut sum) = (x, 0.0);
-    while x < 8.0 {
-        sum -= 2.0 / (x * x * x);
-        x += 1.0;
-    }
+    let (x, sum) = upwards(x, |x| -2.0 / (x * x * x));
     let y = 1.0 / (x * x);
     sum - y - y / x - y * y * (0.5 - y * (1.0 / 6.0 - y * (1.0 / 6.0 - y * 0.3)))
 }

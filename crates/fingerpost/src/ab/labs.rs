@@ -57,7 +57,6 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
     if subject.lab.takes_turns && !switch.is_needed() && !subject.settings.iter().all(url) {
         return stretch_by_stretch(subject, &dir, stop, progress);
     }
-    let first = switch.first();
     let Options { seed, budget, .. } = *subject.options;
     let mut rng = fastrand::Rng::with_seed(seed);
     let begun = Instant::now();
@@ -74,7 +73,7 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
             }
             let share = spent.as_secs_f64() / budget.as_secs_f64();
             progress.show(&format!("turn {} of {}, side {}", turn + 1, subject.lab.name, NAMES[side]), share);
-            switch.set(side, &first).map_err(anyhow::Error::msg)?;
+            switch.set(side).map_err(anyhow::Error::msg)?;
             let file = dir.join(format!("{turn}-{side}.json"));
             pair[side] = Some(one_run(subject, side, time_of_turn(subject.options), &file, None)?);
         }
@@ -171,12 +170,8 @@ fn one_run(subject: &Subject, side: usize, time: Duration, file: &Path, turns: O
     if let Some(dir) = &setting.dir {
         command.arg("--set").arg(format!("dir={}", dir.display()));
     }
-    setting.cpus.iter().for_each(|list| {
-        command.args(["--cpu", list]);
-    });
-    setting.server_prefix.iter().for_each(|words| {
-        command.args(["--server-prefix", words]);
-    });
+    setting.cpus.iter().for_each(|list| _ = command.args(["--cpu", list]));
+    setting.server_prefix.iter().for_each(|words| _ = command.args(["--server-prefix", words]));
     if options.allow_system_changes {
         command.arg("--allow-system-changes");
     }

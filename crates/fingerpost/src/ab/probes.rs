@@ -1,11 +1,11 @@
 //! Probes, pair by pair.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fingerpost_compare::ratio::paired;
-use fingerpost_measure::pairs::{self, PairExecutor, PairState};
+use fingerpost_measure::pairs::{self, PairState};
 use fingerpost_measure::rounds::{Effort, Executor, JobState, Listener};
 use fingerpost_measure::{Center, Slice};
 use fingerpost_record::{Better, Measurement, kept_values};
@@ -14,6 +14,7 @@ use fingerpost_sys::scratch::Scratch;
 use super::setting::{Setting, Thp};
 use super::thp::Switch;
 use super::{NAMES, Options};
+use crate::conduct::work_dir;
 use crate::executor::{ProcessExecutor, Surroundings};
 use crate::plan::Row;
 use crate::progress::Progress;
@@ -36,14 +37,13 @@ pub fn measure(
     progress: &Progress,
 ) -> anyhow::Result<[Vec<Measurement>; 2]> {
     let mut switch = Switch::new(settings, options.allow_system_changes, scratch)?;
-    let dirs = [work_dir(scratch, &settings[0], 0)?, work_dir(scratch, &settings[1], 1)?];
+    let dirs = [work_dir(scratch, settings[0].dir.as_deref(), "work-a")?, work_dir(scratch, settings[1].dir.as_deref(), "work-b")?];
     let chosen = [cpus::choose(settings[0].cpus.as_deref())?, cpus::choose(settings[1].cpus.as_deref())?];
     enough_cpus(rows, &chosen)?;
     let executor = |side: usize| {
         ProcessExecutor::new(&rows[side], &chosen[side], profile::slice, &dirs[side], stop).within(surroundings(&settings[side]))
     };
-    let first = switch.first();
-    let mut both = Both { sides: [executor(0), executor(1)], switch: &mut switch, first };
+    let mut both = Both { sides: [executor(0), executor(1)], switch: &mut switch };
     let centers: Vec<Center> =
         rows[0].iter().zip(&rows[1]).map(|(a, b)| a.probe.center(&a.params).common(b.probe.center(&b.params))).collect();
     let effort = Effort { budget: options.budget, base_rounds: FIRST_LOOK, max_processes: MOST_PAIRS };
@@ -53,16 +53,6 @@ pub fn measure(
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
     let of = |side: usize| states.iter().enumerate().map(|(i, s)| recorder::measurement(&rows[side][i], &s[side])).collect();
     Ok([of(0), of(1)])
-}
-
-/// A private directory for the probes' files, where the side wants it.
-fn work_dir(scratch: &mut Scratch, setting: &Setting, side: usize) -> anyhow::Result<PathBuf> {
-    let name = format!("work-{}", NAMES[side].to_lowercase());
-    let Some(base) = &setting.dir else { return Ok(scratch.subdir(&name)?) };
-    match scratch.directory_in(base) {
-        Ok((dir, _)) => Ok(dir),
-        Err(e) => exit::usage(format!("cannot use the directory {}: {e}", base.display())),
-    }
 }
 
 fn enough_cpus(rows: &[Vec<Row>; 2], chosen: &[Vec<usize>; 2]) -> anyhow::Result<()> {
@@ -99,12 +89,12 @@ fn decided(state: &PairState, better: Better, threshold: f64) -> bool {
 struct Both<'a> {
     sides: [ProcessExecutor<'a>; 2],
     switch: &'a mut Switch,
-    first: String,
 }
 
-impl PairExecutor for Both<'_> {
-    fn slice(&mut self, row: usize, side: usize) -> Slice {
-        match self.switch.set(side, &self.first) {
+impl Executor for Both<'_> {
+    fn slice(&mut self, job: usize) -> Slice {
+        let (row, side) = (job / 2, job % 2);
+        match self.switch.set(side) {
             Ok(()) => self.sides[side].slice(row),
             Err(sentence) => Slice::Hung(sentence),
         }

@@ -15,6 +15,8 @@ const FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 pub struct Switch {
     /// What each side wants of the system; nothing to leave it.
     wanted: [Option<Thp>; 2],
+    /// What the system had at first.
+    first: String,
     now: String,
     ticket: Option<Ticket>,
 }
@@ -25,7 +27,7 @@ impl Switch {
         // `never` is a setting of the measured processes alone: nothing of the system changes for it.
         let of = |s: &Setting| s.thp.filter(|t| *t != Thp::Never);
         let wanted = [of(&settings[0]), of(&settings[1])];
-        let mut switch = Switch { wanted, now: String::new(), ticket: None };
+        let mut switch = Switch { wanted, first: String::new(), now: String::new(), ticket: None };
         if wanted == [None, None] {
             return Ok(switch);
         }
@@ -33,7 +35,7 @@ impl Switch {
         let Some(now) = chosen(&text) else {
             return usage(format!("{FILE} does not tell the setting of huge pages: this kernel has none to switch"));
         };
-        switch.now = now.to_owned();
+        (switch.first, switch.now) = (now.to_owned(), now.to_owned());
         if wanted.iter().flatten().all(|w| w.as_str() == now) {
             return Ok(switch);
         }
@@ -45,14 +47,11 @@ impl Switch {
     }
 
     /// Sets what a side wants; one that wants nothing gets what was there at first.
-    pub fn set(&mut self, side: usize, first: &str) -> Result<(), String> {
+    pub fn set(&mut self, side: usize) -> Result<(), String> {
         if self.ticket.is_none() {
             return Ok(());
         }
-        let wanted = match self.wanted[side] {
-            Some(thp) => thp.as_str(),
-            None => first,
-        };
+        let wanted = self.wanted[side].map_or(self.first.as_str(), |thp| thp.as_str());
         if wanted != self.now {
             fs::write(FILE, wanted).map_err(|e| format!("cannot write {wanted} to {FILE}: {e}; this needs root"))?;
             wanted.clone_into(&mut self.now);
@@ -63,11 +62,6 @@ impl Switch {
     /// Whether the sides want different settings of the system, or one that it has not.
     pub fn is_needed(&self) -> bool {
         self.ticket.is_some()
-    }
-
-    /// What the system had at first.
-    pub fn first(&self) -> String {
-        self.now.clone()
     }
 
     /// Puts the first state back now.

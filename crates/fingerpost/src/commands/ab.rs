@@ -1,6 +1,5 @@
 //! `fingerpost ab`: two settings of this host, paired within rounds.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -82,8 +81,7 @@ enum Subject {
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let planned = plan_pair(&args)?;
     conduct::clean_up(args.quiet);
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let (runs, comparison) = take_pair(&args, &planned, &stop)?;
     let interrupted = stop.load(Ordering::Relaxed);
     output::write(|out| view::write(out, &comparison, args.format, &output::style(false)))?;

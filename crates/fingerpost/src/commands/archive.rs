@@ -17,8 +17,9 @@ use serde::Serialize;
 use crate::exit::{Done, say, told, usage};
 use crate::output;
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Arguments of `archive`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   fingerpost archive list
   fingerpost archive label latest 'before the update'
@@ -26,11 +27,7 @@ Examples:
   fingerpost archive export latest run.json
   fingerpost archive import run.json
   fingerpost archive import --from hyperfine results.json
-  fingerpost archive remove latest~1";
-
-/// Arguments of `archive`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+  fingerpost archive remove latest~1")]
 pub struct Args {
     #[command(subcommand)]
     what: What,

@@ -1,8 +1,7 @@
 //! `fingerpost compare`: two sides, row by row, and the cause of the difference.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
 use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides, replay};
@@ -139,8 +138,7 @@ fn what_would(base: &Side, new: &Side) -> String {
 fn settled(args: &Args, base: &Side, new: &Side, comparison: &mut Comparison) -> anyhow::Result<bool> {
     settle::refused(base, new, comparison)?;
     conduct::clean_up(args.quiet);
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let options = settle::Options {
         budget: args.budget,
         threshold: args.threshold,

@@ -23,15 +23,12 @@ use serde::Serialize;
 use crate::exit::Done;
 use crate::output;
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
-Examples:
-  fingerpost doctor
-  fingerpost doctor --seconds 60 --format json";
-
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  fingerpost doctor
+  fingerpost doctor --seconds 60 --format json")]
 pub struct Args {
     /// How many seconds to look for other activity
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]

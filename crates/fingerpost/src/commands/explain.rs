@@ -3,7 +3,6 @@
 mod baseline;
 mod client;
 mod containers;
-mod findings;
 mod held;
 mod live;
 mod service;
@@ -42,21 +41,42 @@ use crate::{output, runs};
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  fingerpost explain latest                   the last run of a server
+  fingerpost explain -- make -j4              a command
+  fingerpost explain --port 8080              what listens there, for 10 s
+  fingerpost explain --container shop-db      a container
+  fingerpost explain --pid $(pgrep -d, gunicorn)
+  fingerpost explain --port 8080 --seconds 600 --live     a line each second
+
+Before and after a change, and what grew:
+  fingerpost explain --unit mariadb --seconds 30 -o before.json
+  fingerpost explain --unit mariadb --seconds 30 -o after.json
+  fingerpost compare ./before.json ./after.json
+  fingerpost explain --unit mariadb --baseline ./before.json     both at once
+
+Would it be faster without the neighbour with this process number?
+  fingerpost explain --port 8080 --experiment --hold 4711
+
+With what `fingerpost load` saw on the client machine:
+  fingerpost explain ./server.json --client client.json
+
+A running service is not restarted or stopped, and without --experiment none of its settings is changed. Following its requests needs root.")]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", conflicts_with_all = ["command", "service"])]
-    run: Option<OsString>,
+    pub(crate) run: Option<OsString>,
     #[command(flatten)]
     service: target::Args,
     /// A command of your own to run and explain
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "service")]
-    command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Watch the service for this many seconds (10 by default), or the command, which is then ended
     #[arg(long, value_name = "SECONDS", conflicts_with = "run")]
     seconds: Option<f64>,
     /// Keep what was seen of the service in this file instead of the archive; with RUN and --client, the joined run
     #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// Join what a load generator on another machine saw (`fingerpost load -o FILE`): the run of the service then has both, and says how much
     /// of a round trip passed outside of the service. While a service is watched, the file is waited for
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
@@ -93,46 +113,6 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
-
-impl Args {
-    /// Whether what was seen goes into a file of the user's choice and not into the archive.
-    pub fn is_to_file(&self) -> bool {
-        self.output.is_some()
-    }
-
-    /// The run that is explained; nothing for a service or a command.
-    pub fn run(&self) -> Option<&OsStr> {
-        self.run.as_deref()
-    }
-
-    /// Whether a command is explained: of that nothing is kept.
-    pub fn is_of_command(&self) -> bool {
-        !self.command.is_empty()
-    }
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  fingerpost explain latest                   the last run of a server
-  fingerpost explain -- make -j4              a command
-  fingerpost explain --port 8080              what listens there, for 10 s
-  fingerpost explain --container shop-db      a container
-  fingerpost explain --pid $(pgrep -d, gunicorn)
-  fingerpost explain --port 8080 --seconds 600 --live     a line each second
-
-Before and after a change, and what grew:
-  fingerpost explain --unit mariadb --seconds 30 -o before.json
-  fingerpost explain --unit mariadb --seconds 30 -o after.json
-  fingerpost compare ./before.json ./after.json
-  fingerpost explain --unit mariadb --baseline ./before.json     both at once
-
-Would it be faster without the neighbour with this process number?
-  fingerpost explain --port 8080 --experiment --hold 4711
-
-With what `fingerpost load` saw on the client machine:
-  fingerpost explain ./server.json --client client.json
-
-A running service is not restarted or stopped, and without --experiment none of its settings is changed. Following its requests needs root.";
 
 /// What is said where nothing to explain is named.
 const WHAT: &str = "name what to explain: a run (fingerpost explain latest), a running service (--pid PID, --port PORT, --unit NAME, \

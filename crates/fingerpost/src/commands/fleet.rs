@@ -15,8 +15,9 @@ mod sweeps;
 
 use crate::exit::Done;
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Arguments of `fleet`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   fingerpost fleet run --slurm -w 'n[001-512]' -o monday -- --profile screen
   fingerpost fleet run --ssh -w 'web[01-40]' -o monday -- --profile quick
@@ -25,11 +26,7 @@ Examples:
   fingerpost fleet show monday -o monday.html as a report, with a picture
   fingerpost fleet compare monday tuesday     before and after a roll-out
   fingerpost fleet drain monday               scontrol lines for the slow ones
-  fingerpost fleet check --against monday     this host beside its peers";
-
-/// Arguments of `fleet`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+  fingerpost fleet check --against monday     this host beside its peers")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

@@ -19,18 +19,15 @@ use crate::exit::{Done, usage};
 use crate::plan::{family, known_names};
 use crate::{cpus, output};
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   fingerpost list                 all probes and labs
   fingerpost list syscall         a family: what is timed, and the pitfalls
   fingerpost list database        a lab: its rows and its settings
   fingerpost list cpu.quota       a cause: what shows it, and thresholds
-  fingerpost list lmbench         published figures that no probe measures";
-
-/// Arguments of `list`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+  fingerpost list lmbench         published figures that no probe measures")]
 pub struct Args {
     /// Only names that match, or a family (`syscall`); with a name, the whole description of each. Causes, too
     #[arg(value_name = "NAME")]

@@ -2,7 +2,6 @@
 //! what was seen of the server there.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,7 +25,20 @@ use crate::{conduct, cpus, output, plan};
 
 /// Arguments of `load`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+On the client machine:
+  fingerpost load mysql://bench@db-1/fptest --clients 20 -o client.json
+  fingerpost load http://10.0.0.7:8080/ --set keepalive=off -o client.json
+  fingerpost load redis://10.0.0.7 -o client.json
+
+At the same time on the server's machine, as root:
+  fingerpost explain --port 3306 --seconds 20 -o server.json
+
+Then both in one record, with what passed between the two machines told apart:
+  fingerpost explain ./server.json --client client.json
+
+A database that does not exist yet is made on the server and dropped at the end, also after kill -9; of Redis it is one key of its own. \
+Of a web server one page is asked for. No password is taken from the command line, which every user of the machine can list.")]
 pub struct Args {
     /// The server: mysql://USER@HOST:PORT/NAME, postgres://…, redis://… or http://HOST:PORT/PATH; HOST:PORT is enough for a usual port
     #[arg(value_name = "SERVER")]
@@ -60,21 +72,6 @@ pub struct Args {
     quiet: bool,
 }
 
-const EXAMPLES: &str = "\
-On the client machine:
-  fingerpost load mysql://bench@db-1/fptest --clients 20 -o client.json
-  fingerpost load http://10.0.0.7:8080/ --set keepalive=off -o client.json
-  fingerpost load redis://10.0.0.7 -o client.json
-
-At the same time on the server's machine, as root:
-  fingerpost explain --port 3306 --seconds 20 -o server.json
-
-Then both in one record, with what passed between the two machines told apart:
-  fingerpost explain ./server.json --client client.json
-
-A database that does not exist yet is made on the server and dropped at the end, also after kill -9; of Redis it is one key of its own. \
-Of a web server one page is asked for. No password is taken from the command line, which every user of the machine can list.";
-
 /// Settings of what the clients do.
 const OF_DATABASES: [&str; 3] = ["mix", "scale", "storage"];
 /// See [`OF_DATABASES`].
@@ -107,8 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let target = target(&args)?;
     let label = args.label.as_deref().map(checked_label).transpose().or_else(usage)?.filter(|label| !label.is_empty());
     conduct::clean_up(args.quiet);
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let (run, kept) = load(&args, target, label, &stop)?;
     super::show::print(&run, args.format, false)?;
     match &kept {
@@ -137,7 +133,7 @@ fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -
     let progressing = if args.quiet { Progressing::None } else { Progressing::Person };
     let progress = Progress::start("loading the server", whole, progressing);
     trouble.iter().for_each(|sentence| progress.say(sentence));
-    let mut recorder = Recorder::new(run, writer, progress, stop);
+    let mut recorder = Recorder::new(run, writer, progress, stop, None);
     let result = match target {
         Target::Database(options) => database(*options, whole, &mut scratch, &mut recorder),
         Target::Web(settings) => web(*settings, cpus.len(), whole, &mut scratch, &mut recorder),

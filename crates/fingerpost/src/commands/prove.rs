@@ -2,7 +2,6 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -86,8 +85,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     } else {
         conduct::clean_up(args.quiet);
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let document = all(&plants, &args, &stop)?;
     match args.format {
         Format::Json => output::json(&document)?,

@@ -10,15 +10,12 @@ use fingerpost_report::html;
 use crate::exit::Done;
 use crate::{definitions, output, runs};
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
-Examples:
-  fingerpost report latest -o run.html
-  fingerpost report latest~1 latest -o comparison.html";
-
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "\
+Examples:
+  fingerpost report latest -o run.html
+  fingerpost report latest~1 latest -o comparison.html")]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN")]
     run: OsString,

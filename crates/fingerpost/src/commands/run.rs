@@ -1,8 +1,7 @@
 //! `fingerpost run`: measures, shows, keeps.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Parser as _, ValueEnum};
@@ -17,8 +16,9 @@ use crate::exit::{Done, say, usage};
 use crate::progress::{self, Progressing};
 use crate::{output, plan, profile};
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   fingerpost run                              every primitive, three minutes
   fingerpost run syscall 'ipc.*' --profile quick   families and globs
@@ -26,11 +26,7 @@ Examples:
   fingerpost run memory -o before.json        into a file
   fingerpost run database --set engine=mariadb --label before
   sudo fingerpost run launch --allow-system-changes
-  fingerpost run launch --watch 4d            page-ins over four days";
-
-/// Arguments of `run`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+  fingerpost run launch --watch 4d            page-ins over four days")]
 pub struct Args {
     /// Labs, probes or globs (`syscall.*`); with none, every primitive
     #[arg(value_name = "NAME")]
@@ -43,7 +39,7 @@ pub struct Args {
     budget: Option<f64>,
     /// Keep the run in this file instead of the archive
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// What to call the run in lists and titles; `archive label` changes it
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
@@ -75,13 +71,6 @@ pub struct Args {
     /// How to show progress, on standard error
     #[arg(long, value_enum, default_value_t, hide = true)]
     progress: Progressing,
-}
-
-impl Args {
-    /// Whether the run goes into a file of the user's choice and not into the archive.
-    pub fn is_to_file(&self) -> bool {
-        self.output.is_some()
-    }
 }
 
 /// A profile's name on the command line.
@@ -193,8 +182,7 @@ fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted,
     plan.rows.retain(|row| profile::includes(options.profile, row, &settings, named));
     let progress = options.progress;
     conduct::clean_up(progress == Progressing::None);
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let conducted = conduct::conduct(&plan, &options, &stop)?;
     Ok((conducted, stop.load(Ordering::Relaxed)))
 }

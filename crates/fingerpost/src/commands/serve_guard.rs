@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,16 +32,14 @@ pub fn is_inside() -> bool {
 /// Serves, as the inner process.
 pub fn serve(options: Options) -> anyhow::Result<Done> {
     defect::ends_with(defect::BROKE_OFF);
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     Page::taken_over().and_then(|page| page.serve(options, stop)).context("cannot serve the page")?;
     Ok(Done::Well)
 }
 
 /// Has the page served until a signal comes.
 pub fn guarded(page: &Page) -> anyhow::Result<Done> {
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let mut starts = VecDeque::new();
     loop {
         let status = one(page, &stop)?;

@@ -1,6 +1,6 @@
 //! `fingerpost show`: a run's figures.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_compare::export;
@@ -10,32 +10,22 @@ use fingerpost_report::{Format, format};
 use crate::exit::Done;
 use crate::{output, runs};
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Arguments of `show`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   fingerpost show                             the latest run
   fingerpost show latest~1 --format csv
-  fingerpost show ref:g5-2.7-darwin           published figures";
-
-/// Arguments of `show`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+  fingerpost show ref:g5-2.7-darwin           published figures")]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", default_value = "latest")]
-    run: OsString,
+    pub(crate) run: OsString,
     /// How to show it; json is the record itself, go-bench is for benchstat, openmetrics for a textfile collector
     #[arg(long, default_value = "table", value_parser = format_parser())]
     format: Shown,
     /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
-}
-
-impl Args {
-    /// The run that is shown.
-    pub fn run(&self) -> &OsStr {
-        &self.run
-    }
 }
 
 /// A format of our own, or another tool's.

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -19,18 +18,15 @@ use super::site_open::{mend, open, strange};
 use crate::exit::{Done, say, usage};
 use crate::{conduct, output};
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Arguments of `site`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   fingerpost site import public/ site.odb     a directory becomes one file
   fingerpost site serve --from site.odb --port 8080
   fingerpost site ls site.odb
   fingerpost site get site.odb index.html
-  fingerpost site export site.odb public/";
-
-/// Arguments of `site`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+  fingerpost site export site.odb public/")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -131,8 +127,7 @@ const MAX_INPUT: u64 = 512 << 20;
 pub fn run(args: Args) -> anyhow::Result<Done> {
     match args.command {
         Command::Import { dir, file, store, replace } => {
-            let stop = Arc::new(AtomicBool::new(false));
-            conduct::stop_on_signals(&stop)?;
+            let stop = conduct::stopped_by_signals()?;
             let went = transfer::import(&dir, &file, store, replace, &|| stop.load(Ordering::Relaxed)).map_err(mend)?;
             tell("imported", &went);
             Ok(Done::Well)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use fingerpost_sys::beneath::Links;
@@ -31,8 +31,7 @@ pub fn run(from: &Path, port: u16, follow_links: bool, trust: bool) -> anyhow::R
 fn serve(from: &Path, port: u16, source: Source) -> anyhow::Result<Done> {
     let listener = serve::listen(port).map_err(|e| Usage(format!("port {port} of 127.0.0.1 cannot be had: {e}")))?;
     let address = listener.local_addr().context("cannot tell the port")?;
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     output::sentence(&format!("serving {} on http://{address}/", from.display()))?;
     serve::serve(&listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
     Ok(Done::Well)

@@ -16,17 +16,14 @@ use crate::exit::{Done, Usage, say, usage};
 use crate::progress::Progressing;
 use crate::{output, runs, timings};
 
-/// What `--help` and the manual page show at their ends.
-const EXAMPLES: &str = "\
+/// Arguments of `zerofill`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   fingerpost zerofill                         take the four timings here
   fingerpost zerofill --loop --api brk        until Ctrl-C
   fingerpost zerofill --solve 11.2,24.0,11.5,33.6   the article's
-  fingerpost zerofill latest                  a run of the lab zerofill";
-
-/// Arguments of `zerofill`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+  fingerpost zerofill latest                  a run of the lab zerofill")]
 pub struct Args {
     /// Analyse the zero-fill rows of this run: a path, the start of its id, `latest`; without it, the four timings are taken here
     #[arg(value_name = "RUN", conflicts_with_all = ["solve", "repeat", "api"])]
@@ -56,8 +53,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let timings = match &args.solve {
         Some(text) => solve::parse(text).map_err(|e| Usage(e.to_string()))?,
         None => match timings::take(&args.api, args.repeat, args.progress)? {
-            timings::Taken::All(timings) => timings,
-            timings::Taken::Failed(why) => {
+            Ok(timings) => timings,
+            Err(why) => {
                 say(&format!("the timings of {} could not be taken: {why}", args.api));
                 return Ok(Done::MeasurementFailed);
             }

@@ -8,7 +8,7 @@ use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use fingerpost_labs::{Lab, Setting};
 use fingerpost_probes::Probe;
 
-use super::beginning::beginning;
+use super::beginning;
 use crate::compilers;
 
 /// A setting up to the sign, or behind it one of the words that it takes.

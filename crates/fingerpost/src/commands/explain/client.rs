@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 use fingerpost_diagnose::client;
 use fingerpost_labs::service::WORKLOAD;
 use fingerpost_record::archive::Writer;
-use fingerpost_record::{Run, load};
+use fingerpost_record::{Finding, Run, load};
 use fingerpost_report::explain::{Explanation, of_run};
 
-use super::findings::findings;
 use crate::exit::usage;
 use crate::progress::Progress;
 use crate::runs;
@@ -63,6 +62,15 @@ fn join(run: &mut Run, client: &Run) -> anyhow::Result<()> {
         run.findings = findings(&explanation);
     }
     Ok(())
+}
+
+/// The findings of an explanation as a run has them: the first figure says of which step it is.
+pub fn findings(explanation: &Explanation) -> Vec<Finding> {
+    let mut found = explanation.findings.clone();
+    for first in found.iter_mut().filter_map(|f| f.evidence.first_mut()) {
+        *first = format!("{WORKLOAD} {}: {first}", explanation.params);
+    }
+    found
 }
 
 /// The service of a run, explained.

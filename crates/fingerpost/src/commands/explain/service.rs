@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,12 +16,11 @@ use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service as report;
 
-use super::client;
-use super::findings::findings;
+use super::client::{self, findings};
 use super::live;
 use super::target::Target;
 use crate::commands::run::command;
-use crate::conduct::{begun, open_writer, stop_on_signals};
+use crate::conduct::{begun, open_writer, stopped_by_signals};
 use crate::exit::{say, words};
 use crate::progress::{Progress, Progressing};
 
@@ -71,8 +69,7 @@ pub struct Explained {
 /// # Errors
 /// The system does not let anything be watched, or the service was gone before it could be.
 pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
-    let stop = Arc::new(AtomicBool::new(false));
-    stop_on_signals(&stop)?;
+    let stop = stopped_by_signals()?;
     let beginning = Instant::now();
     let command = secret::cut_words(command(words()).iter().map(String::as_str));
     let run = begun(command, fingerpost_host::describe_beside_service(&std::env::temp_dir()));

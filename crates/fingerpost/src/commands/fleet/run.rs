@@ -1,8 +1,7 @@
 //! `fingerpost fleet run`: a sweep from beginning to end.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use fingerpost_fleet::judge;
 use fingerpost_fleet::sweep::{Manifest, Pass, SCHEMA, State, Sweep};
@@ -73,8 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let sweep = sweep_of(&args)?;
     // Of a sweep that goes on the words were checked when it began.
     let takes = time_of(&sweep.manifest.args).unwrap_or_default();
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
+    let stop = conduct::stopped_by_signals()?;
     let conducting = Conducting { engine, sweep: &sweep, at_once: at_once(&args), timeout: args.timeout, takes, stop: &stop };
     conducting.pass(Pass::First, wanted(&sweep)?).inspect_err(|_| {
         // The engine does not answer: the same words can be given again.

@@ -12,10 +12,11 @@ use fingerpost_labs::attribute::KeptOpen;
 use fingerpost_labs::prove::servers::score::{Result as Verdict, of_set};
 use fingerpost_labs::prove::servers::strength::Candidate;
 use fingerpost_labs::prove::servers::trial::own_network;
-use fingerpost_labs::prove::servers::{Course, Outline, Row, Set, Taken, candidates, draw, judged, record, run as run_trial, score};
+use fingerpost_labs::prove::servers::{Course, Outline, Row, Score, Set, Taken, candidates, draw, judged, record, run as run_trial, score};
 use fingerpost_record::suggest;
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, network, system, task};
+use serde::Serialize;
 use wildmatch::WildMatch;
 
 use super::document::{Format, status};
@@ -23,10 +24,7 @@ use crate::exit::{Done, usage};
 use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
 
-mod document;
 mod figures;
-
-use document::Document;
 
 /// What a trial takes, about.
 const EACH: Duration = Duration::from_secs(10);
@@ -63,6 +61,24 @@ pub struct Options {
     /// The one trial that this child is for
     #[arg(long, hide = true, requires = "servers")]
     nth: Option<usize>,
+}
+
+/// The whole proof as a program reads it.
+#[derive(Debug, Serialize)]
+struct Document {
+    /// What trials were drawn by; nothing for a replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    /// A row for each trial.
+    trials: Vec<Row>,
+    /// The figures over all.
+    score: Score,
+    /// The figures over the plants on which rules may be worked.
+    plants: Score,
+    /// The figures over those that are kept apart.
+    apart: Score,
+    /// How long all of it took.
+    seconds: f64,
 }
 
 /// Runs trials, or judges recorded ones, and prints.

@@ -8,7 +8,7 @@ use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 
 use super::super::table::{named, share, tone, word};
-use super::document::Document;
+use super::Document;
 
 /// Writes a row for each trial, then the figures over all and over each list.
 pub fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Result<()> {
