@@ -11,13 +11,13 @@ use crate::output;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// All was done.
-    Well,
+    Well = 0,
     /// `--fail-on` was met.
-    FailOn,
+    FailOn = 1,
     /// Bad input, which has been told.
-    BadInput,
+    BadInput = 2,
     /// A measurement failed; the rest was done.
-    MeasurementFailed,
+    MeasurementFailed = 3,
 }
 
 /// An error that the user can mend: wrong words, a bad file. Exit status 2.
@@ -51,10 +51,7 @@ pub fn command_line() -> Vec<String> {
 /// Prints an error as one sentence and chooses the exit status: 0 done, 1 `--fail-on` met, 2 usage or bad input, 3 a measurement failed.
 pub fn report(result: anyhow::Result<Done>) -> ExitCode {
     match result {
-        Ok(Done::Well) => ExitCode::SUCCESS,
-        Ok(Done::FailOn) => ExitCode::from(1),
-        Ok(Done::BadInput) => ExitCode::from(2),
-        Ok(Done::MeasurementFailed) => ExitCode::from(3),
+        Ok(done) => ExitCode::from(done as u8),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             say(&told(&error));

@@ -2,12 +2,25 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
+use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fingerpost_record::guard::{Guard, Kind};
+use fingerpost_record::archive::write_whole;
+use fingerpost_record::guard::{self, Guard, Kind};
 use fingerpost_record::text::clean;
 use fingerpost_report::{Format, Style, wrap};
 use serde::Serialize;
+
+/// How lists and verdicts are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Listing {
+    /// For a person
+    #[default]
+    Table,
+    /// One JSON document
+    Json,
+}
 
 /// The style for standard output: colours only on a terminal that has them and where NO_COLOR is unset or empty, lines as long
 /// as they like where it is no terminal.
@@ -51,6 +64,12 @@ pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::
     content(&mut out)?;
     out.flush()?;
     Ok(())
+}
+
+/// Writes a page into a file, and says so. It may have gone to standard output itself.
+pub fn page(file: &Path, page: &str, what: &str) -> anyhow::Result<()> {
+    write_whole(file, &guard::text(page.as_bytes()))?;
+    if file.is_file() { sentence(&format!("{what} is in {}.", file.display())) } else { Ok(()) }
 }
 
 /// Writes a document as JSON that a person can read, with a line end.

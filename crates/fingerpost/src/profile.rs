@@ -4,11 +4,27 @@ mod screen;
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use fingerpost_measure::rounds::Effort;
 use fingerpost_probes::{Nature, Probe};
 use fingerpost_record::Profile;
 
 use crate::plan::{Row, Settings};
+
+/// What `--profile` takes, and what each is.
+const CHOICES: [(Profile, &str); 4] = [
+    (Profile::Screen, "15 seconds for the rows that tell most per second"),
+    (Profile::Quick, "A minute for all primitives"),
+    (Profile::Standard, "Three minutes"),
+    (Profile::Thorough, "Ten minutes"),
+];
+
+/// Reads `--profile`.
+pub fn parser() -> impl TypedValueParser<Value = Profile> {
+    let chosen = |name: &str| CHOICES.into_iter().map(|(profile, _)| profile).find(|profile| profile.as_str() == name);
+    let values = CHOICES.map(|(profile, help)| PossibleValue::new(profile.as_str()).help(help));
+    PossibleValuesParser::new(values).try_map(move |name| chosen(&name).ok_or("there is no such profile"))
+}
 
 /// Measuring time of one process, not counting its setup. See `docs/measuring.md` for why 40 ms.
 pub const SLICE: Duration = Duration::from_millis(40);
@@ -94,16 +110,10 @@ pub fn effort(profile: Profile, budget: Duration) -> Effort {
 pub fn target(profile: Profile, row: &Row) -> f64 {
     // One row of a laboratory is one point of a curve.
     let points = if row.probe.lab.is_some() { 2.0 } else { 1.0 };
-    points * single_target(profile, row.probe.nature_of(&row.params))
-}
-
-fn single_target(profile: Profile, nature: Nature) -> f64 {
-    match (profile, nature) {
-        (Profile::Screen | Profile::Quick, Nature::Computes | Nature::Streams) => 0.012,
-        (Profile::Screen | Profile::Quick, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.03,
-        (Profile::Standard | Profile::Imported, Nature::Computes | Nature::Streams) => 0.009,
-        (Profile::Standard | Profile::Imported, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.015,
-        (Profile::Thorough, Nature::Computes | Nature::Streams) => 0.0075,
-        (Profile::Thorough, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.01,
-    }
+    let (of_computing, of_others) = match profile {
+        Profile::Screen | Profile::Quick => (0.012, 0.03),
+        Profile::Standard | Profile::Imported => (0.009, 0.015),
+        Profile::Thorough => (0.0075, 0.01),
+    };
+    points * if matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams) { of_computing } else { of_others }
 }

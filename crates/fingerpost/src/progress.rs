@@ -81,7 +81,26 @@ pub fn tell(event: &Event) {
 impl Progress {
     /// Progress for work of about this length.
     pub fn start(what: &str, expected: Duration, to: Progressing) -> Progress {
-        Progress { way: Way::start(&secret::cut(what), expected, to), advance: Advance::default() }
+        let what = secret::cut(what);
+        let way = match to {
+            Progressing::None => Way::Plain,
+            Progressing::Json => {
+                tell(&Event::Started { what: what.into_owned(), seconds: expected.as_secs_f64() });
+                Way::Lines
+            }
+            Progressing::Person if !std::io::stderr().is_terminal() => {
+                say(&format!("{what}, about {:.0} s", expected.as_secs_f64()));
+                Way::Plain
+            }
+            Progressing::Person => {
+                let bar = ProgressBar::new(STEPS);
+                bar.set_style(bar_style(RUNNING));
+                bar.set_message(clean(&what).into_owned());
+                bar.enable_steady_tick(Duration::from_millis(500));
+                Way::Bar(bar)
+            }
+        };
+        Progress { way, advance: Advance::default() }
     }
 
     /// Shows what is being done and the share done, 0 to 1.
@@ -115,29 +134,6 @@ impl Progress {
             Way::Bar(bar) => bar.suspend(|| say(&sentence)),
             Way::Lines => tell(&Event::Note { sentence: sentence.into_owned() }),
             Way::Plain => say(&sentence),
-        }
-    }
-}
-
-impl Way {
-    fn start(what: &str, expected: Duration, to: Progressing) -> Way {
-        match to {
-            Progressing::None => Way::Plain,
-            Progressing::Json => {
-                tell(&Event::Started { what: what.to_owned(), seconds: expected.as_secs_f64() });
-                Way::Lines
-            }
-            Progressing::Person if !std::io::stderr().is_terminal() => {
-                say(&format!("{what}, about {:.0} s", expected.as_secs_f64()));
-                Way::Plain
-            }
-            Progressing::Person => {
-                let bar = ProgressBar::new(STEPS);
-                bar.set_style(bar_style(RUNNING));
-                bar.set_message(clean(what).into_owned());
-                bar.enable_steady_tick(Duration::from_millis(500));
-                Way::Bar(bar)
-            }
         }
     }
 }

@@ -139,13 +139,8 @@ fn sources(word: &str) -> anyhow::Result<Vec<From>> {
 
 /// The run files of a directory in the order of their names, which for ids is that of time.
 fn run_files(dir: &Path) -> anyhow::Result<Vec<From>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|e| e == "json") {
-            files.push(path);
-        }
-    }
+    let mut files = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    files.retain(|path| path.extension().is_some_and(|e| e == "json"));
     files.sort();
     if files.is_empty() {
         return usage(format!("{} holds no run file (*.json)", dir.display()));

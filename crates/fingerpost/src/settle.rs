@@ -7,12 +7,11 @@ use fingerpost_compare::settle::{Answer, Settled};
 use fingerpost_compare::{Comparison, Row, Side};
 use fingerpost_record::text::{clean_short, counted};
 use fingerpost_record::unstated::{DIR_FS, SERVER_PREFIX};
-use fingerpost_record::{Params, Run};
+use fingerpost_record::{Params, Profile, Run};
 use fingerpost_report::Format;
 
 use crate::ab::{labs, pair};
 use crate::commands::ab::{self, Args};
-use crate::commands::run::ProfileName;
 use crate::exit::{self, say, usage};
 
 mod trusted;
@@ -33,17 +32,27 @@ const TURNS: usize = 6;
 const OF_TURN: f64 = 20.0;
 
 /// How to settle.
+#[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Seconds for each change; where the user gives none, what its rows need.
+    /// With --settle: seconds for each change [default: 60; of a lab that loads a server 120, of another 240]
+    #[arg(long, value_name = "SECONDS", requires = "settle", value_parser = budget)]
     pub budget: Option<f64>,
-    /// The relative difference that does not matter.
-    pub threshold: f64,
-    /// Whether the system may be changed (and restored).
+    /// With --settle: allow changes of the system (placements of swap); every change is undone
+    #[arg(long, requires = "settle")]
     pub allow_system_changes: bool,
-    /// Settings of the pairs that the user names: what rows do not state, and what a record may not choose.
+    /// With --settle: a further setting of what is measured (such as manifest=FILE for `launch`), or one that a record may not choose: a
+    /// program, a file, code that is loaded
+    #[arg(long, value_name = "KEY=VALUE", requires = "settle")]
     pub set: Vec<String>,
-    /// No progress, no notes.
+    /// No progress, no notes
+    #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Reads seconds for a change.
+fn budget(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|e| e.to_string())?;
+    if (5.0..1e5).contains(&seconds) { Ok(seconds) } else { Err("give 5 to 99999 seconds".into()) }
 }
 
 /// A pair that is to be measured: what differs, the row to judge it by, and what `ab` is asked for.
@@ -158,10 +167,10 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
         a: side(&change.base)?,
         b: side(&change.new)?,
         set,
-        profile: ProfileName::Quick,
+        profile: Profile::Quick,
         budget: Some(budget),
         least_turns,
-        threshold: options.threshold,
+        threshold: comparison.threshold,
         seed: None,
         allow_system_changes: options.allow_system_changes,
         format: Format::Json,
@@ -285,7 +294,7 @@ mod tests {
     }
 
     fn options() -> Options {
-        Options { budget: None, threshold: 0.03, allow_system_changes: false, set: Vec::new(), quiet: true }
+        Options { budget: None, allow_system_changes: false, set: Vec::new(), quiet: true }
     }
 
     #[test]

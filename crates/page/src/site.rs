@@ -1,16 +1,14 @@
 //! Everything that the pages are made from.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use fingerpost_compare::references;
-use fingerpost_report::html::Define;
 use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::options::{Choice, Options};
+use crate::options::Options;
 
 /// Everything that the pages are made from.
 pub struct Site {
@@ -18,14 +16,8 @@ pub struct Site {
     pub index: Arc<Index>,
     /// The measurement.
     pub jobs: Jobs,
-    /// What can be measured.
-    pub choices: Vec<Choice>,
-    /// The calculator's ways to get memory.
-    pub apis: Vec<String>,
-    /// Directories of sweeps.
-    pub sweeps: Vec<PathBuf>,
-    /// What a probe's name means.
-    pub define: Define,
+    /// What the page was told of its surroundings.
+    pub options: Options,
     /// The published systems, with the probes of their rows.
     pub published: Vec<(String, BTreeSet<String>)>,
     /// What every address begins with.
@@ -38,12 +30,9 @@ impl Site {
     /// A site over the archive.
     pub fn new(options: Options, base: String) -> Site {
         Site {
-            index: Arc::new(Index::new(options.archive)),
-            jobs: Jobs::new(options.program),
-            choices: options.choices,
-            apis: options.apis,
-            sweeps: options.sweeps,
-            define: options.define,
+            index: Arc::new(Index::new(options.archive.clone())),
+            jobs: Jobs::new(options.program.clone()),
+            options,
             published: published(),
             base,
             imports: Semaphore::new(1),

@@ -11,7 +11,6 @@ use fingerpost_record::{Profile, Run, SCHEMA, Tool};
 use fingerpost_report::{Format, compare as view};
 use fingerpost_sys::scratch::Scratch;
 
-use super::run::ProfileName;
 use crate::ab::setting::Setting;
 use crate::ab::{self, Options, pair};
 use crate::compilers::{self, Compile};
@@ -45,8 +44,8 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// How much time to spend
-    #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
-    pub(crate) profile: ProfileName,
+    #[arg(long, default_value = "standard", value_parser = crate::profile::parser())]
+    pub(crate) profile: Profile,
     /// Spend at most this many seconds instead of the profile's time
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
@@ -168,17 +167,16 @@ fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<R
 }
 
 fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
-    let profile: Profile = args.profile.into();
     let budget = match args.budget {
         Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("--budget {s}: give 1 to 999999 seconds")),
         Some(s) => Duration::from_secs_f64(s),
-        None => usual_budget(profile, subject),
+        None => usual_budget(args.profile, subject),
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
     Ok(Options {
         budget,
         least_turns: args.least_turns,
-        profile,
+        profile: args.profile,
         threshold: args.threshold,
         seed,
         allow_system_changes: args.allow_system_changes,

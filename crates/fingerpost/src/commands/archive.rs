@@ -233,12 +233,9 @@ fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<Do
             Ok((run, Imported::Added)) => output::sentence(&format!("{} added", run.id))?,
             Ok((run, Imported::AlreadyThere)) => output::sentence(&format!("{} was there already", run.id))?,
             Err(e) => {
-                let hint = if from == Tool::Fingerpost { of_another_tool(file) } else { None };
-                say(&format!(
-                    "{}{}",
-                    told(&e),
-                    hint.map(|tool| format!("; it is a file of {tool}: add `--from {tool}`")).unwrap_or_default()
-                ));
+                let other = if from == Tool::Fingerpost { of_another_tool(file) } else { None };
+                let hint = other.map_or(String::new(), |tool| format!("; it is a file of {tool}: add `--from {tool}`"));
+                say(&format!("{}{hint}", told(&e)));
                 bad += 1;
             }
         }

@@ -44,19 +44,8 @@ pub struct Args {
     /// one makes the difference
     #[arg(long, conflicts_with = "paired")]
     settle: bool,
-    /// With --settle: seconds for each change [default: 60; of a lab that loads a server 120, of another 240]
-    #[arg(long, value_name = "SECONDS", requires = "settle", value_parser = budget)]
-    budget: Option<f64>,
-    /// With --settle: allow changes of the system (placements of swap); every change is undone
-    #[arg(long, requires = "settle")]
-    allow_system_changes: bool,
-    /// With --settle: a further setting of what is measured (such as manifest=FILE for `launch`), or one that a record may not choose: a
-    /// program, a file, code that is loaded
-    #[arg(long, value_name = "KEY=VALUE", requires = "settle")]
-    set: Vec<String>,
-    /// No progress, no notes
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    settling: settle::Options,
     /// How to show it
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
@@ -81,12 +70,6 @@ enum FailOn {
     Different,
 }
 
-/// Reads seconds for a change.
-fn budget(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().map_err(|e| e.to_string())?;
-    if (5.0..1e5).contains(&seconds) { Ok(seconds) } else { Err("give 5 to 99999 seconds".into()) }
-}
-
 /// Compares and prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let (base, new) = args.sides();
@@ -98,7 +81,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         ));
     }
     let mut comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired, ..Options::default() });
-    let interrupted = args.settle && settled(&args, &base, &new, &mut comparison)?;
+    let interrupted = args.settle && settled(&args.settling, &base, &new, &mut comparison)?;
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     // Rows, and parts of the system whose rows tell it together only.
     let mut verdicts = comparison.rows.iter().map(|row| row.verdict).chain(comparison.pooled.iter().map(|part| part.verdict));
@@ -135,18 +118,11 @@ fn what_would(base: &Side, new: &Side) -> String {
 }
 
 /// Measures what each change makes by itself; whether that was interrupted.
-fn settled(args: &Args, base: &Side, new: &Side, comparison: &mut Comparison) -> anyhow::Result<bool> {
+fn settled(options: &settle::Options, base: &Side, new: &Side, comparison: &mut Comparison) -> anyhow::Result<bool> {
     settle::refused(base, new, comparison)?;
-    conduct::clean_up(args.quiet);
+    conduct::clean_up(options.quiet);
     let stop = conduct::stopped_by_signals()?;
-    let options = settle::Options {
-        budget: args.budget,
-        threshold: args.threshold,
-        allow_system_changes: args.allow_system_changes,
-        set: args.set.clone(),
-        quiet: args.quiet,
-    };
-    let settled = settle::settle(comparison, &options, &stop);
+    let settled = settle::settle(comparison, options, &stop);
     comparison.settle(settled);
     Ok(stop.load(Ordering::Relaxed))
 }

@@ -34,6 +34,7 @@ use fingerpost_report::style::Tone;
 use fingerpost_report::view::View;
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
+use fingerpost_workloads::programs::is_program;
 
 use crate::exit::{Done, say, usage};
 use crate::progress::{self, Progressing};
@@ -114,6 +115,12 @@ pub struct Args {
     format: Format,
 }
 
+impl Args {
+    fn level(&self) -> Level {
+        if self.sampling { Level::Sampling } else { Level::Tracing }
+    }
+}
+
 /// What is said where nothing to explain is named.
 const WHAT: &str = "name what to explain: a run (fingerpost explain latest), a running service (--pid PID, --port PORT, --unit NAME, \
     --cgroup PATH or --container NAME), or a command (fingerpost explain -- COMMAND)";
@@ -171,18 +178,7 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     let target = args.service.find(args.label.as_deref())?;
     let pids = target.pids();
     let hold = held::find(&args.hold, &pids)?;
-    let options = service::Options {
-        begun,
-        live: args.live,
-        experiment: args.experiment.then_some(hold),
-        length: Duration::from_secs_f64(args.seconds.unwrap_or(service::SECONDS).min(1e6)),
-        level: if args.sampling { Level::Sampling } else { Level::Tracing },
-        output: args.output.clone(),
-        client: args.client.clone(),
-        progress: if args.quiet { Progressing::None } else { args.progress },
-    };
-    let explained = service::explain(target, &options)?;
-    let joined = explained.joined.clone();
+    let explained = service::explain(target, args, begun, args.experiment.then_some(&hold))?;
     let comparison = baseline.map(|side| baseline::compare(side, &explained.run));
     print(std::slice::from_ref(&explained.explanation), comparison.as_ref(), args.format, args.wide)?;
     if args.format == Format::Table {
@@ -195,7 +191,7 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         Ok(_) => {}
         Err(sentence) => say(&format!("what was seen is not kept: {sentence}")),
     }
-    if let Err(sentence) = joined {
+    if let Err(sentence) = &explained.joined {
         say(&format!("the load generator's run is not joined: {sentence}"));
         return Ok(Done::BadInput);
     }
@@ -264,8 +260,7 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     }
     let mut child = start_held(&args.command, args.format)?;
     let pid = child.id() as i32;
-    let level = if args.sampling { Level::Sampling } else { Level::Tracing };
-    let session = Session::attach(&Subjects { servers: vec![pid], clients: Vec::new() }, level);
+    let session = Session::attach(&Subjects { servers: vec![pid], clients: Vec::new() }, args.level());
     let begun = Instant::now();
     signal(pid, libc::SIGCONT).context("cannot start the command")?;
     let deadline = args.seconds.map(|s| begun + Duration::from_secs_f64(s.min(1e9)));
@@ -289,12 +284,10 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
 
 /// Whether the shell would find this program.
 fn can_execute(program: &str) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    let executable = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     if program.contains('/') {
-        return executable(Path::new(program));
+        return is_program(Path::new(program));
     }
-    std::env::var_os("PATH").is_some_and(|dirs| std::env::split_paths(&dirs).any(|dir| executable(&dir.join(program))))
+    std::env::var_os("PATH").is_some_and(|dirs| std::env::split_paths(&dirs).any(|dir| is_program(&dir.join(program))))
 }
 
 /// Starts the command, stopped just before it becomes the user's program, so that observers see it from its first instruction.

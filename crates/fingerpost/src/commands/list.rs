@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use clap::ValueEnum;
 use fingerpost_compare::counterparts::{PUBLISHED, Published};
 use fingerpost_labs::Lab;
 use fingerpost_labs::prove::PLANTS;
@@ -16,6 +15,7 @@ use serde::Serialize;
 use wildmatch::WildMatch;
 
 use crate::exit::{Done, usage};
+use crate::output::Listing as Format;
 use crate::plan::{family, known_names};
 use crate::{cpus, output};
 
@@ -52,16 +52,6 @@ impl Args {
         let planted = PLANTS.iter().any(|plant| plant.name == name);
         planted.then(|| format!("check that it is named here: fingerpost prove {name}").into())
     }
-}
-
-/// Formats of the list.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// For a person
-    #[default]
-    Table,
-    /// One JSON document
-    Json,
 }
 
 /// One probe or lab, as the list has it.

@@ -136,7 +136,7 @@ fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -
     let mut recorder = Recorder::new(run, writer, progress, stop, None);
     let result = match target {
         Target::Database(options) => database(*options, whole, &mut scratch, &mut recorder),
-        Target::Web(settings) => web(*settings, cpus.len(), whole, &mut scratch, &mut recorder),
+        Target::Web(settings) => loaded(&mut Web::new(*settings, &mut scratch, &[], cpus.len()), Web::described, whole, &mut recorder),
     };
     if let Err(error) = result {
         // Nothing was measured: a run without figures would only stand in the way as the latest.
@@ -157,20 +157,15 @@ fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -
 fn database(options: Options, whole: Duration, scratch: &mut Scratch, recorder: &mut Recorder) -> Result<(), LabError> {
     recorder.progress("making a database on the server and filling it", 0.0);
     let mut workload = Database::new(options, scratch);
-    let result = workload.start().and_then(|()| {
-        let (step, described) = (workload.steps().remove(0), workload.described().to_owned());
-        measure(&mut workload, &step, whole, &described, recorder)
-    });
-    workload.stop();
+    let result = loaded(&mut workload, Database::described, whole, recorder);
     workload.take_warnings().iter().for_each(|sentence| recorder.warn(sentence));
     result
 }
 
-fn web(settings: Settings, cpus: usize, whole: Duration, scratch: &mut Scratch, recorder: &mut Recorder) -> Result<(), LabError> {
-    let mut workload = Web::new(settings, scratch, &[], cpus);
+fn loaded<W: Workload>(workload: &mut W, described: fn(&W) -> &str, whole: Duration, recorder: &mut Recorder) -> Result<(), LabError> {
     let result = workload.start().and_then(|()| {
-        let (step, described) = (workload.steps().remove(0), workload.described().to_owned());
-        measure(&mut workload, &step, whole, &described, recorder)
+        let (step, described) = (workload.steps().remove(0), described(workload).to_owned());
+        measure(workload, &step, whole, &described, recorder)
     });
     workload.stop();
     result

@@ -19,8 +19,6 @@ mod serve_guard;
 pub mod show;
 pub mod site;
 mod site_guard;
-mod site_open;
-mod site_serve;
 mod threshold;
 pub mod zerofill;
 

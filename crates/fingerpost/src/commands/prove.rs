@@ -16,6 +16,7 @@ use wildmatch::WildMatch;
 
 use crate::ab::pair;
 use crate::exit::{Done, say, usage};
+use crate::output::Listing as Format;
 use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
 
@@ -23,7 +24,7 @@ mod document;
 mod servers;
 mod table;
 
-use document::{Document, Format, status};
+use document::{Document, status};
 
 /// Arguments of `prove`.
 #[derive(Debug, clap::Args)]

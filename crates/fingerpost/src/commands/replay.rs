@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use fingerpost_compare::replay::{self, Recipe};
 use fingerpost_record::archive::Archive;
-use fingerpost_record::{Run, archive, guard, lean, load};
+use fingerpost_record::{Run, lean, load};
 use fingerpost_report::{html, json, replay as words};
 
 use crate::exit::{Done, say, usage};
@@ -62,12 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let (own, done) = if args.measure { measured(&tables)? } else { (kept(args.run.as_ref(), &tables)?, Done::Well) };
     let found = replay::replay(&args.name, &tables, &own);
     match &args.output {
-        Some(path) => {
-            archive::write_whole(path, &guard::text(html::page(&html::of_replay(&found)).as_bytes()))?;
-            if path.is_file() {
-                output::sentence(&format!("The replay of {} is in {}.", args.name, path.display()))?;
-            }
-        }
+        Some(path) => output::page(path, &html::page(&html::of_replay(&found)), &format!("The replay of {}", args.name))?,
         None => output::write(|out| match args.format.as_str() {
             "json" => json::write(out, &found),
             "markdown" => out.write_all(words::markdown(&found).as_bytes()),

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use fingerpost_compare::{Options, compare_sides};
-use fingerpost_record::{archive, guard};
 use fingerpost_report::html;
 
 use crate::exit::Done;
@@ -41,10 +40,6 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             (content.title.clone(), html::page(&content))
         }
     };
-    archive::write_whole(&args.output, &guard::text(page.as_bytes()))?;
-    // The page may have gone to standard output itself.
-    if args.output.is_file() {
-        output::sentence(&format!("The report on {subject} is in {}.", args.output.display()))?;
-    }
+    output::page(&args.output, &page, &format!("The report on {subject}"))?;
     Ok(Done::Well)
 }

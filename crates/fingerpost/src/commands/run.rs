@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use clap::{Parser as _, ValueEnum};
+use clap::Parser as _;
 use fingerpost_page::Event;
 use fingerpost_record::archive::checked_label;
 use fingerpost_record::{Outcome, Profile, Run, secret};
@@ -32,8 +32,8 @@ pub struct Args {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// How much time to spend: a minute, three, or ten for all primitives; 20 s, 90 s, or 5 minutes for a lab that loads a server
-    #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
-    profile: ProfileName,
+    #[arg(long, default_value = "standard", value_parser = profile::parser())]
+    profile: Profile,
     /// Spend this many seconds instead of the profile's time
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     budget: Option<f64>,
@@ -73,52 +73,23 @@ pub struct Args {
     progress: Progressing,
 }
 
-/// A profile's name on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ProfileName {
-    /// 15 seconds for the rows that tell most per second
-    Screen,
-    /// A minute for all primitives
-    Quick,
-    /// Three minutes
-    Standard,
-    /// Ten minutes
-    Thorough,
-}
-
-impl From<ProfileName> for Profile {
-    fn from(name: ProfileName) -> Profile {
-        match name {
-            ProfileName::Screen => Profile::Screen,
-            ProfileName::Quick => Profile::Quick,
-            ProfileName::Standard => Profile::Standard,
-            ProfileName::Thorough => Profile::Thorough,
-        }
-    }
-}
-
 /// Measures these names in the quick profile, keeps the run under `command` and prints nothing on standard output.
 pub fn measure(names: &[&str], set: &[&str], command: String) -> anyhow::Result<(Run, Done)> {
-    let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect();
-    let args = Args {
-        names: words(names),
-        profile: ProfileName::Quick,
-        budget: None,
-        output: None,
-        label: None,
-        set: words(set),
-        watch: None,
-        cpu: None,
-        server_prefix: String::new(),
-        seed: None,
-        allow_system_changes: false,
-        format: Format::Table,
-        quiet: false,
-        progress: Progressing::default(),
-    };
+    let set = set.iter().flat_map(|setting| ["--set", setting]);
+    let args = parsed(["--profile", "quick"].into_iter().chain(set).chain(names.iter().copied()))?;
     let (conducted, stopped) = conducted(&args, Some(command))?;
     let done = conclude(&conducted, args.progress, stopped);
     Ok((conducted.run, done))
+}
+
+/// What these words after `run` stand for.
+fn parsed<'a>(words: impl Iterator<Item = &'a str>) -> Result<Args, clap::Error> {
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: Args,
+    }
+    Words::try_parse_from(std::iter::once("run").chain(words)).map(|words| words.args)
 }
 
 /// Measures, prints the result, and says where it is kept.
@@ -132,14 +103,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 /// How long measuring takes by these words after `run`, about; or what is wrong with them, names and settings included. Nothing is asked of
 /// this host: they are for others.
 pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
-    #[derive(clap::Parser)]
-    struct Words {
-        #[command(flatten)]
-        args: Args,
-    }
-    let words = std::iter::once("run").chain(words.iter().map(String::as_str));
-    let args = match Words::try_parse_from(words) {
-        Ok(words) => words.args,
+    let args = match parsed(words.iter().map(String::as_str)) {
+        Ok(args) => args,
         Err(e) => {
             let text = e.render().to_string();
             let said: Vec<&str> =
@@ -148,7 +113,7 @@ pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
         }
     };
     plan::resolve(&args.names, &plan::parse_settings(&args.set)?)?;
-    Ok(budget_of(&args)?.unwrap_or_else(|| profile::budget(args.profile.into())))
+    Ok(budget_of(&args)?.unwrap_or_else(|| profile::budget(args.profile)))
 }
 
 /// The seconds that the user gives, checked.
@@ -195,7 +160,7 @@ fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
         Err(sentence) => return usage(sentence),
     };
     Ok(Options {
-        profile: args.profile.into(),
+        profile: args.profile,
         budget,
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         cpus: cpus::choose(args.cpu.as_deref())?,

@@ -4,18 +4,21 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_odb::transfer::{self, Transferred};
-use fingerpost_odb::{Cell, Database, Entry, Standing, Store, kind_of, standing};
+use fingerpost_odb::{Cell, Database, Engine, Entry, Error, Standing, Store, kind_of, standing};
 use fingerpost_record::suggest;
 use fingerpost_record::text::clean;
+use fingerpost_sys::beneath::Links;
+use fingerpost_workloads::site::serve::{self, Source};
 
 use super::site_guard::{Work, guarded, limit_growth};
-use super::site_open::{mend, open, strange};
-use crate::exit::{Done, say, usage};
+use crate::exit::{Done, Usage, say, usage};
 use crate::{conduct, output};
 
 /// Arguments of `site`.
@@ -137,7 +140,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Command::Get { file, path, trust } => guarded(&file, Work::Read, || get(&file, path.as_bytes(), trust)),
         Command::Put { file, path, from, trust } => guarded(&file, Work::Write, || put(&file, path.as_bytes(), from, trust)),
         Command::Verify { file } => guarded(&file, Work::Verify, || verify(&file)),
-        Command::Serve { from, port, follow_links, trust } => super::site_serve::run(&from, port, follow_links, trust),
+        Command::Serve { from, port, follow_links, trust } => serve_from(&from, port, follow_links, trust),
     }
 }
 
@@ -243,4 +246,56 @@ fn read_input(from: Option<PathBuf>) -> anyhow::Result<(Vec<u8>, i64)> {
         Ok(modified) => Ok((body, modified)),
         Err(e) => usage(format!("{name} cannot be read: {e}")),
     }
+}
+
+/// Opens a database for reading: one that others can have arranged so that no file beside it is looked at, and none of LMDB's at all.
+fn open(file: &Path, trust: bool) -> anyhow::Result<Database> {
+    let engine = Database::engine_of(file).map_err(mend)?;
+    match standing(file).map_err(mend)? {
+        _ if trust => Database::open(file),
+        Standing::Ours => Database::open(file),
+        Standing::Strange if engine == Engine::Lmdb => return usage(strange(file)),
+        Standing::OpenDirectory | Standing::Strange => Database::open_alone(file),
+    }
+    .map_err(mend)
+}
+
+/// What is said of a database that is not opened because others may change it.
+fn strange(file: &Path) -> String {
+    let name = file.display();
+    format!(
+        "{name} is not opened: others own or may change it or its directory; copy it to a directory of yours and check it with `fingerpost site verify`, or add --trust"
+    )
+}
+
+/// An error that the user can mend is bad input; others are failures.
+fn mend(error: Error) -> anyhow::Error {
+    match error {
+        Error::Interrupted => anyhow::anyhow!("interrupted; nothing was made"),
+        other => Usage(other.to_string()).into(),
+    }
+}
+
+/// Serves until the person ends it.
+fn serve_from(from: &Path, port: u16, follow_links: bool, trust: bool) -> anyhow::Result<Done> {
+    if from.is_dir() {
+        let links = if follow_links { Links::Inside } else { Links::None };
+        return serve(from, port, Source::directory(from, links).map_err(Usage)?);
+    }
+    guarded(from, Work::Serve, || {
+        let database = open(from, trust)?;
+        if !trust {
+            database.verify().map_err(mend)?;
+        }
+        serve(from, port, Source::Odb(database))
+    })
+}
+
+fn serve(from: &Path, port: u16, source: Source) -> anyhow::Result<Done> {
+    let listener = serve::listen(port).map_err(|e| Usage(format!("port {port} of 127.0.0.1 cannot be had: {e}")))?;
+    let address = listener.local_addr().context("cannot tell the port")?;
+    let stop = conduct::stopped_by_signals()?;
+    output::sentence(&format!("serving {} on http://{address}/", from.display()))?;
+    serve::serve(&listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
+    Ok(Done::Well)
 }

@@ -53,7 +53,7 @@ const PAGES: [u32; 5] = [1, 2, 4, 16, 256];
 /// # Errors
 /// The status and the sentence for the reader.
 pub fn start(site: &Site, wanted: &Timing) -> Result<u64, (StatusCode, String)> {
-    let Some(api) = site.apis.iter().find(|api| **api == wanted.api) else {
+    let Some(api) = site.options.apis.iter().find(|api| **api == wanted.api) else {
         return Err((StatusCode::BAD_REQUEST, "There is no such way to get memory here.".into()));
     };
     let mut words = ["zerofill", "--progress", "json", "--api", api].map(str::to_owned).to_vec();
@@ -175,10 +175,10 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
 /// Taking the timings on this machine.
 fn here(site: &Site) -> Markup {
     html! {
-        @if !site.apis.is_empty() {
+        @if !site.options.apis.is_empty() {
             form class="card here" method="post" action={ (site.base) "/zerofill/measure" } aria-labelledby="here-title" data-timing="" {
                 h2 id="here-title" { "Measure here" }
-                p { label for="api" { "Memory from" } select id="api" name="api" { @for api in &site.apis { option value=(api) { (api) } } } }
+                p { label for="api" { "Memory from" } select id="api" name="api" { @for api in &site.options.apis { option value=(api) { (api) } } } }
                 p class="check" { input id="repeat" name="repeat" type="checkbox" value="on"; label for="repeat" { "Repeat until stopped, or until this tab is left: each round makes the values more certain" } }
                 p class="buttons" { button id="take" { "Take the timings" } button id="take-stop" formaction={ (site.base) "/measure/stop" } { "Stop" } }
                 p role="status" id="timing-status" class="note" {}

@@ -26,7 +26,7 @@ pub fn page(site: &Site, pairs: &[(String, String)]) -> Answer {
     let named = |run: &Run| if published(run) { format!("{PUBLISHED}{}", run.id) } else { run.id.clone() };
     let (base_id, new_id) = (named(&base), named(&new));
     let comparison = compare(&[base], &[new], &Options::default());
-    let content_of = html::of_comparison(&comparison, Some(site.define));
+    let content_of = html::of_comparison(&comparison, Some(site.options.define));
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/compare?order=given&run=" (new_id) "&run=" (base_id) } { "The other way round" } " "

@@ -35,7 +35,7 @@ const SETTINGS: usize = 30;
 /// # Errors
 /// The status and the sentence for the reader.
 pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
-    let words = words(&site.choices, wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
+    let words = words(&site.options.choices, wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
     let named = if wanted.names.trim().is_empty() { "every primitive" } else { wanted.names.trim() };
     let what = std::iter::once(named).chain(wanted.settings.split_whitespace()).collect::<Vec<_>>().join(", ");
     site.jobs.start(&what, &words, false).map(drop).map_err(refused)
@@ -185,7 +185,7 @@ fn form(site: &Site, wanted: &Wanted) -> Markup {
                 input id="names" name="names" value=(wanted.names) list="choices" placeholder="every primitive" aria-describedby="names-help" autocomplete="off";
                 span class="note" id="names-help" { "Labs, probes or globs with spaces between: “syscall.* ipc.pipe”, “database”. Empty measures every primitive." }
             }
-            datalist id="choices" { @for c in &site.choices { option value=(c.name) { (c.summary) } } }
+            datalist id="choices" { @for c in &site.options.choices { option value=(c.name) { (c.summary) } } }
             p {
                 label for="settings" { "Settings" }
                 textarea id="settings" name="settings" rows="2" placeholder="engine=mariadb" aria-describedby="settings-help" { (wanted.settings) }
@@ -194,7 +194,7 @@ fn form(site: &Site, wanted: &Wanted) -> Markup {
             p { label for="profile" { "How long" } select id="profile" name="profile" { @for (name, text) in PROFILES { option value=(name) selected[name == wanted.profile] { (text) } } } }
             p { label for="seconds" { "Or this many seconds" } input id="seconds" name="seconds" value=(wanted.seconds) type="number" min="1" max="86400" inputmode="numeric"; }
             p class="buttons" { button { "Measure this machine" } }
-            details { summary { "What can be measured" } dl class="facts" { @for c in &site.choices { div { dt { code { (c.name) } } dd { (c.summary) (keys(c)) } } } } }
+            details { summary { "What can be measured" } dl class="facts" { @for c in &site.options.choices { div { dt { code { (c.name) } } dd { (c.summary) (keys(c)) } } } } }
         }
     }
 }

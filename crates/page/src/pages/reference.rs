@@ -59,7 +59,7 @@ fn systems(site: &Site) -> Markup {
 /// When there is none of this name.
 pub fn system(site: &Site, name: &str) -> Answer {
     let run = references::load(name).ok_or_else(|| none(references::unknown(name)))?;
-    let content_of = html::of_run(&run, html::Around { link: None, define: Some(site.define) });
+    let content_of = html::of_run(&run, html::Around { link: None, define: Some(site.options.define) });
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/replay/" (run.id) } { "Its tables, on your machine" } " "

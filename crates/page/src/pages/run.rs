@@ -18,7 +18,7 @@ fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
 pub fn page(site: &Site, id: &str) -> Answer {
     let run = read(site, id)?;
     let link = |row: &Row| format!("{}/history?probe={}&params={}", site.base, encoded(&row.probe), encoded(&row.params));
-    let content_of = html::of_run(&run, html::Around { link: Some(&link), define: Some(site.define) });
+    let content_of = html::of_run(&run, html::Around { link: Some(&link), define: Some(site.options.define) });
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/run/" (id) "/report" } { "Report as one file" } " "
@@ -58,5 +58,5 @@ pub fn rows(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
 /// # Errors
 /// When there is no such run.
 pub fn report(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
-    Ok(guard::text(html::report(&read(site, id)?, Some(site.define)).as_bytes()))
+    Ok(guard::text(html::report(&read(site, id)?, Some(site.options.define)).as_bytes()))
 }

@@ -24,7 +24,7 @@ fn none(what: &str) -> Wrong {
 
 /// The sweep of this number. Only those that the server was started with are reached: an address names no directory.
 fn opened(site: &Site, number: &str) -> Result<Sweep, Wrong> {
-    let dir = number.parse::<usize>().ok().and_then(|n| site.sweeps.get(n)).ok_or_else(|| none("sweep"))?;
+    let dir = number.parse::<usize>().ok().and_then(|n| site.options.sweeps.get(n)).ok_or_else(|| none("sweep"))?;
     Sweep::open(dir).map_err(|e| wrong(&e))
 }
 
@@ -39,12 +39,12 @@ pub fn list(site: &Site) -> Answer {
     let main = markup! {
         h1 { "Sweeps" }
         p { "A sweep is one run on each of many hosts, by " code { "fingerpost fleet run" } "." }
-        @if site.sweeps.is_empty() {
+        @if site.options.sweeps.is_empty() {
             p { "None is shown. " code { "fingerpost serve --sweep DIR" } " shows one; it may be given several times." }
         } @else {
             section class="card" aria-labelledby="sweeps-title" {
                 h2 id="sweeps-title" { "Sweeps that are shown" }
-                ul { @for (n, dir) in site.sweeps.iter().enumerate() { li {
+                ul { @for (n, dir) in site.options.sweeps.iter().enumerate() { li {
                     @match Sweep::open(dir) {
                         Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(&dir.display().to_string())) } ": " (asked(&sweep.manifest.nodes)) ", " (clean(&moment(&sweep.manifest.started))) },
                         Err(e) => { (clean(&e.to_string())) },
@@ -92,7 +92,7 @@ pub fn host(site: &Site, number: &str, node: &str) -> Answer {
     // What it is among its peers is read before its figures.
     let verdicts = judge::judge(&sweep, false).map_err(|e| wrong(&e))?;
     let of_host = verdicts.hosts.iter().find(|host| host.node == node).map(fingerpost_fleet::html::of_host);
-    let mut content_of = html::of_run(&run, html::Around { link: None, define: Some(site.define) });
+    let mut content_of = html::of_run(&run, html::Around { link: None, define: Some(site.options.define) });
     content_of.title = format!("{}: {}", clean(node), content_of.title);
     let actions = markup! {
         p class="actions" { a href={ (site.base) "/sweep/" (number) } { "To the sweep" } }

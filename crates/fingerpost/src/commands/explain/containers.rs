@@ -14,11 +14,7 @@ const LEAST_DIGITS: usize = 6;
 
 /// The numbers, or beginnings of them, that a word may mean: itself where it looks like one, and those of containers of that name.
 pub fn ids(wanted: &str) -> Vec<String> {
-    ids_below(Path::new("/"), wanted, home())
-}
-
-fn home() -> Option<PathBuf> {
-    std::env::var_os("HOME").map(PathBuf::from)
+    ids_below(Path::new("/"), wanted, std::env::var_os("HOME").map(PathBuf::from))
 }
 
 fn ids_below(root: &Path, wanted: &str, home: Option<PathBuf>) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! What a service's requests do lately, told while it is still watched.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Receiver;
 
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_page::{Event, Live, LivePart};
@@ -13,12 +13,6 @@ use crate::progress::{self, Progress, Progressing};
 /// Parts that a line names, and that a program is told.
 const NAMED: usize = 3;
 const TOLD: usize = 8;
-
-/// The two ends by which windows come.
-pub fn windows() -> (Option<Sender<Recorded>>, Option<Receiver<Recorded>>) {
-    let (sender, receiver) = channel();
-    (Some(sender), Some(receiver))
-}
 
 /// Follows what comes, and tells it, until no more can come.
 pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {

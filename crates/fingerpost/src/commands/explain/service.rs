@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use fingerpost_diagnose::{PROGRAMS, STEP, StepFigures};
 use fingerpost_labs::deciding::service::{Running, on_service};
 use fingerpost_labs::service::{self, WORKLOAD};
-use fingerpost_observe::Level;
 use fingerpost_observe::follow::Stretch;
 use fingerpost_observe::follow::taking::FollowedService;
 use fingerpost_observe::session::{Prepared, RECEIVED_BYTES, RECEIVED_SECONDS, Told, label};
@@ -16,6 +16,7 @@ use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service as report;
 
+use super::Args;
 use super::client::{self, findings};
 use super::live;
 use super::target::Target;
@@ -32,26 +33,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The total of a record that says how long it took from the command's start until the service was watched.
 const ATTACH: &str = "attach.seconds";
 
-/// How to watch.
-pub struct Options {
-    /// When the command began.
-    pub begun: Instant,
-    /// Whether to tell what requests do while they are watched.
-    pub live: bool,
-    /// For how long.
-    pub length: Duration,
-    /// [`Level::Tracing`], or [`Level::Sampling`] to do without the kernel's events.
-    pub level: Level,
-    /// Where to keep the run; nothing for the archive.
-    pub output: Option<PathBuf>,
-    /// What a load generator on another machine saw, to be joined.
-    pub client: Option<PathBuf>,
-    /// To change one thing at a time afterwards, and the neighbours to be held for that; nothing not to.
-    pub experiment: Option<Vec<i32>>,
-    /// To whom progress is told.
-    pub progress: Progressing,
-}
-
 /// What was seen, and where it is kept.
 pub struct Explained {
     /// The explanation.
@@ -64,26 +45,29 @@ pub struct Explained {
     pub joined: Result<(), String>,
 }
 
-/// Watches a service and explains it. Nothing of it is changed: events are taken, counters read. An interrupt ends it early.
+/// Watches a service and explains it, for a command that `began` then. Nothing of it is changed, unless one thing at a time afterwards, with
+/// `hold` the neighbours that are held for that: events are taken, counters read. An interrupt ends it early.
 ///
 /// # Errors
 /// The system does not let anything be watched, or the service was gone before it could be.
-pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
+pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>) -> anyhow::Result<Explained> {
+    let length = Duration::from_secs_f64(args.seconds.unwrap_or(SECONDS).min(1e6));
+    let progressing = if args.quiet { Progressing::None } else { args.progress };
     let stop = stopped_by_signals()?;
     let beginning = Instant::now();
     let command = secret::cut_words(command(words()).iter().map(String::as_str));
     let run = begun(command, fingerpost_host::describe_beside_service(&std::env::temp_dir()));
-    let (writer, trouble) = open_writer(options.output.as_deref(), &run)?;
+    let (writer, trouble) = open_writer(args.output.as_deref(), &run)?;
     trouble.iter().chain(&target.notes).for_each(|sentence| say(sentence));
-    let (lately, latest) = if options.live { live::windows() } else { (None, None) };
-    let session = Prepared::new(options.level).attach_service(&target.service, Some(options.length), lately);
-    let attached = options.begun.elapsed();
-    let progress = Progress::start("watching the service", options.length, options.progress);
+    let (lately, latest) = args.live.then(channel).unzip();
+    let session = Prepared::new(args.level()).attach_service(&target.service, Some(length), lately);
+    let attached = began.elapsed();
+    let progress = Progress::start("watching the service", length, progressing);
     let Told { mut observations, recorded, refused, sampled, .. } = std::thread::scope(|threads| {
         // It ends with the session, which holds the other end.
         let told = &progress;
-        latest.map(|latest| threads.spawn(move || live::tell(&latest, options.progress, told)));
-        wait(&target, options.length, &stop, &progress);
+        latest.map(|latest| threads.spawn(move || live::tell(&latest, progressing, told)));
+        wait(&target, length, &stop, &progress);
         session.finish()
     });
     observations.first_mut().into_iter().for_each(|o| _ = o.totals.insert(ATTACH.to_owned(), attached.as_secs_f64()));
@@ -101,7 +85,7 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     progress.show("explaining", 1.0);
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
-    if let Some(hold) = options.experiment.as_deref().filter(|_| !stop.load(Ordering::Relaxed)) {
+    if let Some(hold) = hold.filter(|_| !stop.load(Ordering::Relaxed)) {
         let groups = &target.service.groups;
         let running =
             Running { params: &target.params, pids: &pids, groups, findings: &explanation.findings, load: load(&run), hold, stop: &stop };
@@ -117,9 +101,9 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     run.complete = true;
     run.duration_s = beginning.elapsed().as_secs_f64();
     fingerpost_host::after(&mut run.host);
-    let joined = options.client.as_deref().map_or(Ok(()), |path| client::join_fresh(&mut run, path, &stop, &progress));
+    let joined = args.client.as_deref().map_or(Ok(()), |path| client::join_fresh(&mut run, path, &stop, &progress));
     drop(progress);
-    if let (Ok(()), Some(both)) = (&joined, client::service_of(&run).filter(|_| options.client.is_some())) {
+    if let (Ok(()), Some(both)) = (&joined, client::service_of(&run).filter(|_| args.client.is_some())) {
         explanation = both;
     }
     let kept = writer.finish(&run).map_err(|e| e.to_string());

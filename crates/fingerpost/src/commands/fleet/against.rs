@@ -9,10 +9,9 @@ use fingerpost_record::suggest;
 use fingerpost_record::text::{clean, counted};
 use serde::Serialize;
 
-use super::show::Format;
 use super::{node, show};
 use crate::exit::{Done, usage};
-use crate::output;
+use crate::output::{self, Listing as Format};
 
 /// Arguments of `fleet compare`.
 #[derive(Debug, clap::Args)]
@@ -176,8 +175,8 @@ pub fn check(args: CheckArgs) -> anyhow::Result<Done> {
     }
     let run = match (args.recorded, args.words.is_empty()) {
         (true, _) => sweep.read(Pass::First, &name).or_else(|e| usage(e.to_string()))?,
-        (false, false) => node::measure(&args.words, GIVEN_UP)?,
-        (false, true) => node::measure(&bounded(&sweep.manifest.args), GIVEN_UP)?,
+        (false, false) => node::measure(&args.words, GIVEN_UP, false)?,
+        (false, true) => node::measure(&bounded(&sweep.manifest.args), GIVEN_UP, false)?,
     };
     let said = checking::check(&sweep, &name, &run)?;
     let beside = format!("{} beside {}", counted(said.rows as u64, "row"), counted(said.peers as u64, "peer"));

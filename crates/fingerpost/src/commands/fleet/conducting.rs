@@ -132,7 +132,7 @@ impl Conducting<'_> {
             if nodes.is_empty() || trouble.is_err() || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            self.wait(BEFORE_AGAIN);
+            pool::pause(BEFORE_AGAIN, self.stop);
         }
         drop(progress);
         say(&format!("{} measured, {} failed, in {:.0} s", counts.done, counts.failed, begun.elapsed().as_secs_f64()));
@@ -154,13 +154,6 @@ impl Conducting<'_> {
             cancel(&job);
         }
         Ok(())
-    }
-
-    fn wait(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(100));
-        }
     }
 
     fn cluster<'b>(&'b self, options: &'b kubernetes::Options) -> Cluster<'b> {

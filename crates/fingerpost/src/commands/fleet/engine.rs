@@ -127,22 +127,10 @@ pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> 
         run.join(" ")
     );
     // A shared connection would outlive the child, and hold its standard error open.
-    let options = [
-        "-T",
-        "-S",
-        "none",
-        "-o",
-        "BatchMode=yes",
-        "-o",
-        "ConnectTimeout=15",
-        "-o",
-        "ServerAliveInterval=15",
-        "-o",
-        "ServerAliveCountMax=4",
-    ];
+    let options = "-T -S none -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4";
     // The user's shell may be any: sh is asked for.
     let sh = format!("exec sh -c {}", quoted(&script));
-    options.into_iter().map(str::to_owned).chain(["--".to_owned(), host.to_owned(), sh]).collect()
+    options.split(' ').map(str::to_owned).chain(["--".to_owned(), host.to_owned(), sh]).collect()
 }
 
 /// A word as a shell takes it, whatever it holds.

@@ -1,21 +1,21 @@
 //! `fingerpost fleet gather`: records that came by any way, put into a sweep.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use fingerpost_fleet::sweep::{Manifest, Pass, SCHEMA, State, Sweep};
+use fingerpost_fleet::sweep::{Pass, State, Sweep};
 use fingerpost_fleet::table::Table;
 use fingerpost_fleet::wire::{Answer, Collector, LONGEST_LINE};
 use fingerpost_fleet::{index, nodes, slim};
-use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::text::{clean_short, counted};
 use fingerpost_record::{Run, lean, open};
 
 use super::engine::ASKED;
+use super::pool::lines;
 use crate::commands::run::time_of;
 use crate::exit::{Done, say, usage};
 use crate::progress::{Progress, Progressing};
@@ -67,8 +67,8 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
     let (sweep, pass) = match (&args.again, &args.output) {
         (Some(dir), _) => (super::given::open(dir)?, Pass::Again),
         (None, output) => {
-            let asked = asked_of(&args, &files)?;
-            (created(asked, output.as_deref().unwrap_or(Path::new("sweep")), args.words.clone())?, Pass::First)
+            let asked: Vec<String> = asked_of(&args, &files)?.into_iter().collect();
+            (super::given::create(output.clone(), "gather", &asked, &args.words)?, Pass::First)
         }
     };
     let gathering = Gathering { sweep: &sweep, pass, table: Mutex::default() };
@@ -130,20 +130,6 @@ fn asked_of(args: &GatherArgs, files: &[(String, PathBuf)]) -> anyhow::Result<BT
         asked.extend(nodes::parse(&list).or_else(|why| usage(format!("{}: {why}", path.display())))?);
     }
     Ok(asked)
-}
-
-/// A sweep of these nodes.
-fn created(asked: BTreeSet<String>, dir: &Path, args: Vec<String>) -> anyhow::Result<Sweep> {
-    let now = jiff::Timestamp::now();
-    let manifest = Manifest {
-        schema: SCHEMA.into(),
-        id: new_id(now, fastrand::u32(..)),
-        started: rfc3339(now),
-        engine: "gather".into(),
-        nodes: nodes::fold(&asked.into_iter().collect::<Vec<_>>()),
-        args,
-    };
-    super::given::create(dir, manifest)
 }
 
 /// What became of a file.
@@ -249,15 +235,13 @@ fn printed(node: &str, path: &Path) -> Answer {
         Err(e) => return Answer::Failed(format!("its output cannot be read: {e}")),
     };
     let mut answer = None;
-    let (mut collector, mut from, mut line, mut last) = (Collector::default(), BufReader::new(file), Vec::new(), String::new());
-    while from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        let text = String::from_utf8_lossy(&line);
+    let (mut collector, mut last) = (Collector::default(), String::new());
+    for text in lines(file, LONGEST_LINE) {
         match collector.line(&text, |name| name == node) {
             Some((_, got)) => answer = Some(got),
             None if text.trim().is_empty() => {}
             None => last = clean_short(text.trim(), LAST_WORDS),
         }
-        line.clear();
     }
     if collector.unfinished().next().is_some() {
         return Answer::Failed("its output ends within a record".into());

@@ -1,10 +1,11 @@
 //! A sweep and a list of nodes as they are given.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fingerpost_fleet::nodes;
-use fingerpost_fleet::sweep::{Manifest, Sweep, SweepError};
+use fingerpost_fleet::sweep::{Manifest, SCHEMA, Sweep, SweepError};
+use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::suggest;
 use fingerpost_record::text::clean;
 
@@ -39,9 +40,13 @@ fn near(dir: &Path) -> Option<String> {
     Some(clean(&parent.map_or(Path::new(found).to_owned(), |parent| parent.join(found)).display().to_string()).into_owned())
 }
 
-/// Makes a sweep's directory, or says what to do where it is there.
-pub fn create(dir: &Path, manifest: Manifest) -> anyhow::Result<Sweep> {
-    Sweep::create(dir, manifest).or_else(|e| match &e {
+/// Makes a sweep of these nodes in this directory, else in one by its id here; or says what to do where that is there.
+pub fn create(dir: Option<PathBuf>, engine: &str, nodes: &[String], args: &[String]) -> anyhow::Result<Sweep> {
+    let now = jiff::Timestamp::now();
+    let (id, started) = (new_id(now, fastrand::u32(..)), rfc3339(now));
+    let dir = dir.unwrap_or_else(|| PathBuf::from(format!("sweep-{id}")));
+    let manifest = Manifest { schema: SCHEMA.into(), id, started, engine: engine.into(), nodes: nodes::fold(nodes), args: args.to_vec() };
+    Sweep::create(&dir, manifest).or_else(|e| match &e {
         SweepError::Io { path, source, .. } if source.kind() == ErrorKind::AlreadyExists => usage(format!(
             "{path} is there already: name another directory by -o, or go on with the sweep in it by `fingerpost fleet run --resume {path}`"
         )),

@@ -1,7 +1,7 @@
 //! `fleet run --kubernetes`: a Job with a pod a node, through `kubectl` as it is configured.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use fingerpost_record::text::clean_short;
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::Scratch;
 
-use super::pool::Event;
+use super::pool::{self, Event};
 use crate::exit::{say, usage};
 
 /// What is passed on to Kubernetes.
@@ -41,6 +41,19 @@ impl Options {
             Some(image) => Ok(image),
             None => usage("--kubernetes needs --image IMAGE: one whose entry point is this program, such as `make image` builds"),
         }
+    }
+
+    /// The Job that measures on these hosts.
+    pub fn job<'a>(
+        &'a self,
+        name: &'a str,
+        hosts: &'a [String],
+        at_once: usize,
+        timeout: u64,
+        words: &'a [String],
+    ) -> anyhow::Result<Job<'a>> {
+        let (namespace, image, tolerate) = (self.namespace.as_deref(), self.image()?, self.tolerate);
+        Ok(Job { name, namespace, image, hosts, at_once, timeout, words, tolerate })
     }
 }
 
@@ -86,7 +99,7 @@ impl Cluster<'_> {
         let group = running.id() as i32;
         let (out, err) = (running.stdout.take(), running.stderr.take());
         std::thread::scope(|scope| {
-            let complaint = scope.spawn(move || super::pool::complaint(err));
+            let complaint = scope.spawn(move || pool::complaint(err));
             let said = scope.spawn(move || {
                 let mut said = Vec::new();
                 out.map(|out| out.take(most).read_to_end(&mut said)).transpose().map(|_| said)
@@ -129,9 +142,7 @@ impl Cluster<'_> {
     /// Has these nodes measured, and tells `event` of each answer.
     pub fn run(&self, name: &str, able: &BTreeMap<String, String>, words: &[String], event: &mut dyn FnMut(Event)) -> anyhow::Result<()> {
         let hosts: Vec<String> = able.values().cloned().collect();
-        let image = self.options.image()?;
-        let (namespace, tolerate) = (self.options.namespace.as_deref(), self.options.tolerate);
-        let job = Job { name, namespace, image, hosts: &hosts, at_once: self.at_once, timeout: self.timeout, words, tolerate };
+        let job = self.options.job(name, &hosts, self.at_once, self.timeout, words)?;
         let scratch = Scratch::create().context("cannot make a private directory for the manifest")?;
         let file = scratch.subdir("fleet")?.join("job.yaml");
         std::fs::write(&file, kubernetes::yaml(&kubernetes::manifest(&job)))?;
@@ -172,7 +183,7 @@ impl Cluster<'_> {
                     event(Event::Answered(node.to_owned(), answer));
                 }
             }
-            self.pause();
+            pool::pause(LOOK, self.stop);
         }
         if !self.stop.load(Ordering::Relaxed) {
             let why = why_none(&pods);
@@ -181,14 +192,6 @@ impl Cluster<'_> {
             });
         }
         Ok(())
-    }
-
-    /// Waits until the next look, or until it is to end.
-    fn pause(&self) {
-        let until = Instant::now() + LOOK;
-        while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(100));
-        }
     }
 
     fn pods(&self, name: &str) -> anyhow::Result<Vec<Pod>> {
@@ -203,13 +206,12 @@ impl Cluster<'_> {
             Ok(said) => said,
             Err(e) => return Answer::Failed(format!("its log cannot be read: {e:#}")),
         };
-        let (mut collector, mut from, mut line) = (Collector::default(), BufReader::new(&said[..]), Vec::new());
+        let mut collector = Collector::default();
         let mut answer = Answer::Failed(format!("its pod ended and printed no record; its last words: {}", last_words(&said)));
-        while from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-            if let Some((_, got)) = collector.line(&String::from_utf8_lossy(&line), |name| name == node) {
+        for line in pool::lines(&said[..], LONGEST_LINE) {
+            if let Some((_, got)) = collector.line(&line, |name| name == node) {
                 answer = got;
             }
-            line.clear();
         }
         answer
     }

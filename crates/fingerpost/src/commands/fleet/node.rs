@@ -40,14 +40,6 @@ pub struct Args {
     words: Vec<String>,
 }
 
-/// Measures this host in a process of its own, and gives the run without its samples.
-///
-/// # Errors
-/// Why there is none, in words.
-pub fn measure(words: &[String], timeout: u64) -> anyhow::Result<Run> {
-    measured(words, timeout, false)
-}
-
 /// Measures, and prints the record or why there is none.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let name = match (&args.name, &args.name_from) {
@@ -63,10 +55,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         std::fs::remove_file(std::env::current_exe()?).context("cannot remove the copy of this program")?;
     }
     if let Some(dir) = &args.into {
-        return into(dir, &name, || measured(&args.words, args.timeout, args.while_stdin));
+        return into(dir, &name, || measure(&args.words, args.timeout, args.while_stdin));
     }
     crate::output::write(|out| writeln!(out, "{}", wire::began(&name)))?;
-    let told = measured(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
+    let told = measure(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
     let lines = match &told {
         Ok(packed) => wire::lines(&name, packed),
         Err(e) => vec![wire::failure(&name, &exit::told(e))],
@@ -99,8 +91,11 @@ fn into(dir: &Path, name: &str, measure: impl FnOnce() -> anyhow::Result<Run>) -
     }
 }
 
-/// The slim record of a run of this program.
-fn measured(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Result<Run> {
+/// Measures this host in a process of its own, and gives the run without its samples; with `while_stdin` for as long as standard input lasts.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn measure(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Result<Run> {
     let scratch = Scratch::create().context("cannot make a private directory for the run")?;
     let file = scratch.subdir("fleet")?.join("run.json");
     let mut command = Command::new("/proc/self/exe");

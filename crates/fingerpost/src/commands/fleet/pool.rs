@@ -141,32 +141,42 @@ fn ended(running: &mut Child, group: i32) -> anyhow::Result<std::process::ExitSt
     Ok(running.wait()?)
 }
 
-/// Passes on lines of bounded length; of a longer one, the pieces.
+/// Passes on lines of bounded length.
 fn pass_lines(from: impl Read, to: &mpsc::SyncSender<String>) {
-    let mut from = BufReader::new(from);
-    let mut line = Vec::new();
-    while from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
-            break;
-        }
-        line.clear();
-    }
+    let mut from = from;
+    // That nobody listens any more is an end like another.
+    let _ = lines(&mut from, LONGEST_LINE).try_for_each(|line| to.send(line));
     // What comes after nobody listens is read, so that the child is not held up.
     let _ = std::io::copy(&mut from, &mut std::io::sink());
+}
+
+/// Lines up to this length; of a longer one, the pieces.
+pub fn lines(from: impl Read, longest: usize) -> impl Iterator<Item = String> {
+    let mut from = BufReader::new(from);
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        from.by_ref().take(longest as u64).read_until(b'\n', &mut line).ok().filter(|read| *read > 0)?;
+        Some(String::from_utf8_lossy(&line).into_owned())
+    })
+}
+
+/// Waits for so long, or until it is to end.
+pub fn pause(time: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + time;
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// The line of a child's complaints that says most: one that tells that the job was taken away, else the last. All is read, so that
 /// nothing is held up.
 pub fn complaint(from: Option<impl Read>) -> String {
     let Some(from) = from else { return String::new() };
-    let mut from = BufReader::new(from);
-    let (mut told, mut line) = (String::from("none"), Vec::new());
-    while from.by_ref().take(4096).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        let text = String::from_utf8_lossy(&line);
-        if !text.trim().is_empty() && !super::engine::was_preempted(&told) {
-            told = clean_short(text.trim(), 200);
+    let mut told = String::from("none");
+    for line in lines(from, 4096) {
+        if !line.trim().is_empty() && !super::engine::was_preempted(&told) {
+            told = clean_short(line.trim(), 200);
         }
-        line.clear();
     }
     told
 }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use fingerpost_fleet::judge;
-use fingerpost_fleet::sweep::{Manifest, Pass, SCHEMA, State, Sweep};
+use fingerpost_fleet::sweep::{Pass, State, Sweep};
 use fingerpost_fleet::table::Table;
-use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::secret;
 use fingerpost_record::text::counted;
 
@@ -123,16 +122,12 @@ fn engine_of(args: &Args) -> anyhow::Result<Engine> {
 
 /// Hosts at a time. A job in the queue costs a process here, and a connection a process and the program's file.
 fn at_once(args: &Args) -> usize {
-    args.at_once.map_or(
-        if args.kubernetes {
-            usize::MAX
-        } else if args.scavenge {
-            512
-        } else {
-            32
-        },
-        usize::from,
-    )
+    match args.at_once {
+        Some(given) => usize::from(given),
+        None if args.kubernetes => usize::MAX,
+        None if args.scavenge => 512,
+        None => 32,
+    }
 }
 
 /// The sweep to go on with, or a new one.
@@ -151,17 +146,10 @@ fn sweep_of(args: &Args) -> anyhow::Result<Sweep> {
             "the words after -- hold a password, and every user of the nodes could read them; use a file on the nodes (--set password_file=PATH)",
         );
     }
-    let now = jiff::Timestamp::now();
-    let id = new_id(now, fastrand::u32(..));
-    let dir = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("sweep-{id}")));
-    let engine = if args.slurm {
-        "slurm"
-    } else if args.kubernetes {
-        "kubernetes"
-    } else {
-        "ssh"
+    let engine = match () {
+        () if args.slurm => "slurm",
+        () if args.kubernetes => "kubernetes",
+        () => "ssh",
     };
-    let nodes = fingerpost_fleet::nodes::fold(&nodes);
-    let manifest = Manifest { schema: SCHEMA.into(), id, started: rfc3339(now), engine: engine.into(), nodes, args: args.words.clone() };
-    super::given::create(&dir, manifest)
+    super::given::create(args.output.clone(), engine, &nodes, &args.words)
 }

@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use fingerpost_fleet::heat::{Heat, letter};
 pub use fingerpost_fleet::html::words;
 use fingerpost_fleet::judge::{self, Host, Slower, Standing, Verdicts};
 use fingerpost_fleet::sweep::{Pass, Sweep};
+use fingerpost_record::suggest;
 use fingerpost_record::text::{clean, clean_short, counted};
-use fingerpost_record::{archive, guard, suggest};
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::html;
 use fingerpost_report::style::Tone;
 
 use crate::exit::{Done, usage};
+use crate::output::Listing as Format;
 use crate::{output, runs};
 
 /// Arguments of `fleet show`.
@@ -43,16 +43,6 @@ impl Args {
             (None, None) => Some(format!("one host: fingerpost fleet show {sweep} HOST; as a page: fingerpost serve --sweep {sweep}")),
         }
     }
-}
-
-/// How verdicts are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
-pub enum Format {
-    /// For a person
-    #[default]
-    Table,
-    /// One JSON document
-    Json,
 }
 
 /// Hosts of one kind that are told one by one.
@@ -111,11 +101,7 @@ fn what_is_left(verdicts: &Verdicts, sweep: &Sweep) -> Option<String> {
 fn report(sweep: &Sweep, path: &Path) -> anyhow::Result<Done> {
     let verdicts = judge::judge(sweep, true).or_else(|e| usage(e.to_string()))?;
     let page = html::page(&fingerpost_fleet::html::content(&verdicts, None));
-    archive::write_whole(path, &guard::text(page.as_bytes()))?;
-    // The page may have gone to standard output itself.
-    if path.is_file() {
-        output::sentence(&format!("The report on sweep {} is in {}.", clean(&verdicts.id), path.display()))?;
-    }
+    output::page(path, &page, &format!("The report on sweep {}", clean(&verdicts.id)))?;
     Ok(Done::Well)
 }
 

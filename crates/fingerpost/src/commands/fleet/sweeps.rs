@@ -71,20 +71,8 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<Done> {
         let program = own_path()?;
         Job { name: &name, nodes: &nodes, program: &program, timeout: args.timeout, words: &words }.script(&args.options)
     } else {
-        let options = &args.kubernetes;
-        let (image, namespace) = (options.image()?, options.namespace.as_deref());
-        let (timeout, tolerate) = (args.timeout, options.tolerate);
         // A node's name is its host name, but where the site made it otherwise: the manifest can be changed.
-        let job = fingerpost_fleet::kubernetes::Job {
-            name: &name,
-            namespace,
-            image,
-            hosts: &nodes,
-            at_once: nodes.len(),
-            timeout,
-            words: &words,
-            tolerate,
-        };
+        let job = args.kubernetes.job(&name, &nodes, nodes.len(), args.timeout, &words)?;
         fingerpost_fleet::kubernetes::yaml(&fingerpost_fleet::kubernetes::manifest(&job))
     };
     output::write(|out| out.write_all(text.as_bytes()))?;

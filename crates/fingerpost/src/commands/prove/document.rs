@@ -1,20 +1,9 @@
-//! What a proof gives: its document, in which format, and the status that it ends with.
+//! What a proof gives: its document, and the status that it ends with.
 
-use clap::ValueEnum;
 use fingerpost_labs::prove::{Proof, Result as Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Done;
-
-/// Formats of the proof.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For a person
-    #[default]
-    Table,
-    /// One JSON document
-    Json,
-}
 
 /// The whole proof.
 #[derive(Debug, Serialize, Deserialize)]

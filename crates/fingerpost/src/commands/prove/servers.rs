@@ -19,8 +19,9 @@ use fingerpost_sys::{child, network, system, task};
 use serde::Serialize;
 use wildmatch::WildMatch;
 
-use super::document::{Format, status};
+use super::document::status;
 use crate::exit::{Done, usage};
+use crate::output::Listing as Format;
 use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
 
