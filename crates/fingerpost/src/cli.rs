@@ -96,8 +96,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
             let shown = if wrap::fits(plain, width) { line.to_owned() } else { wrap::indented(line, 4, width) };
             shown + "\n"
         };
-        let text: Vec<String> = text.lines().zip(plain.lines()).map(line).collect();
-        let text = text.concat();
+        let text: String = text.lines().zip(plain.lines()).map(line).collect();
         // That nobody reads it changes nothing.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

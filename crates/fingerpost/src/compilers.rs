@@ -1,5 +1,6 @@
 //! The C compilers that the flops lab compares: finds them, builds the kernels with each, and makes their rows.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,14 +114,9 @@ pub fn without_figure(probe: &Probe, params: Params, outcome: Outcome, reason: S
 
 /// Every compiler found, one per title: two copies of one version would give the same rows.
 fn found() -> Vec<Compiler> {
-    let mut compilers: Vec<Compiler> = Vec::new();
-    for file in toolchain::c_compilers().into_keys() {
-        let title = title(&file);
-        if !compilers.iter().any(|c| c.title == title) {
-            compilers.push(Compiler { file, title });
-        }
-    }
-    compilers
+    let mut titles = BTreeSet::new();
+    let all = toolchain::c_compilers().into_keys().map(|file| Compiler { title: title(&file), file });
+    all.filter(|compiler| titles.insert(compiler.title.clone())).collect()
 }
 
 /// The compilers that the user named, each once; the same version at two places is told apart by name.
@@ -168,12 +164,9 @@ fn parse_title(line: &str) -> Option<String> {
 fn outside_parentheses(line: &str) -> String {
     let mut depth = 0;
     let outside = |c: &char| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => return depth == 0,
-        }
-        false
+        let before = depth;
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        (before, depth) == (0, 0)
     };
     line.chars().filter(outside).collect()
 }

@@ -145,10 +145,8 @@ pub fn begun(command: Vec<String>, host: Host) -> Run {
 /// The directory for the probes' files: of this name in the scratch directory, or a new one in the directory that the user named.
 pub fn work_dir(scratch: &mut Scratch, base: Option<&Path>, name: &str) -> anyhow::Result<PathBuf> {
     let Some(base) = base else { return Ok(scratch.subdir(name)?) };
-    match scratch.directory_in(base) {
-        Ok((dir, _)) => Ok(dir),
-        Err(e) => crate::exit::usage(format!("cannot use the directory {}: {e}", base.display())),
-    }
+    let made = scratch.directory_in(base).map(|(dir, _)| dir);
+    made.or_else(|e| crate::exit::usage(format!("cannot use the directory {}: {e}", base.display())))
 }
 
 /// Where the run is kept from its beginning on: a file of the user's choice, or the archive; and what is to be said about that.

@@ -62,8 +62,8 @@ impl<'a> ProcessExecutor<'a> {
         ProcessExecutor { surroundings, ..self }
     }
 
-    fn request(&self, row: usize, dir: PathBuf) -> Request {
-        Request {
+    fn run(&mut self, row: usize, dir: PathBuf) -> Slice {
+        let request = Request {
             probe: self.rows[row].probe.name.to_owned(),
             slice_ns: self.slices[row].as_nanos() as u64,
             batch: self.hints[row],
@@ -71,11 +71,7 @@ impl<'a> ProcessExecutor<'a> {
             counters: true,
             dir,
             params: self.rows[row].params.clone(),
-        }
-    }
-
-    fn run(&mut self, row: usize, dir: PathBuf) -> Slice {
-        let request = self.request(row, dir);
+        };
         let killed_before = oom_kills();
         let allowed = self.slices[row] * 3 + self.grace;
         let mut command = Command::new(self.rows[row].program.as_ref().unwrap_or(&self.program));

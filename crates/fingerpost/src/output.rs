@@ -62,8 +62,7 @@ pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::
     let kind = if style(false).color { Kind::Colored } else { Kind::Text };
     let mut out = Guard::new(BufWriter::new(io::stdout().lock()), kind);
     content(&mut out)?;
-    out.flush()?;
-    Ok(())
+    Ok(out.flush()?)
 }
 
 /// Writes a page into a file, and says so. It may have gone to standard output itself.

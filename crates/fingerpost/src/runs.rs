@@ -26,7 +26,8 @@ pub fn load(wanted: &OsStr) -> anyhow::Result<Run> {
 
 fn load_word(wanted: &str) -> anyhow::Result<Run> {
     if let Some(name) = wanted.strip_prefix("ref:") {
-        return reference(name);
+        // From the data that the binary carries.
+        return references::load(name).map_or_else(|| usage(references::unknown(name)), Ok);
     }
     if wanted == "-" {
         return Ok(load::from_reader(std::io::stdin().lock(), "standard input")?);
@@ -66,14 +67,6 @@ fn kept(wanted: &str) -> anyhow::Result<PathBuf> {
             usage(format!("there is no run “{wanted}” in {dir}; the reference system of that name is “ref:{wanted}”"))
         }
         other => Ok(other?),
-    }
-}
-
-/// A reference system, from the data that the binary carries.
-fn reference(name: &str) -> anyhow::Result<Run> {
-    match references::load(name) {
-        Some(run) => Ok(run),
-        None => usage(references::unknown(name)),
     }
 }
 

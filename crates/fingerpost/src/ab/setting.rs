@@ -100,11 +100,9 @@ impl Setting {
         if self.server_prefix.is_some() {
             return Some("server-prefix is for labs that start a server; a probe starts none");
         }
-        let loader = |name: &str| name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH" || name == "LD_AUDIT";
-        self.env
-            .iter()
-            .any(|(name, _)| loader(name))
-            .then_some("probes are linked statically and load no library, so preload is for the servers of labs (`ab database …`)")
+        let loader = |name: &str| matches!(name, "LD_PRELOAD" | "LD_LIBRARY_PATH" | "LD_AUDIT");
+        let any = self.env.iter().any(|(name, _)| loader(name));
+        any.then_some("probes are linked statically and load no library, so preload is for the servers of labs (`ab database …`)")
     }
 
     /// What a person calls it.

@@ -167,11 +167,7 @@ fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<R
 }
 
 fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
-    let budget = match args.budget {
-        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("--budget {s}: give 1 to 999999 seconds")),
-        Some(s) => Duration::from_secs_f64(s),
-        None => usual_budget(args.profile, subject),
-    };
+    let budget = super::run::budget_of(args.budget)?.unwrap_or_else(|| usual_budget(args.profile, subject));
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
     Ok(Options {
         budget,

@@ -14,7 +14,7 @@ use fingerpost_report::style::Tone;
 use fingerpost_report::view::duration;
 use serde::Serialize;
 
-use crate::exit::{Done, say, told, usage};
+use crate::exit::{say, told, usage};
 use crate::output;
 
 /// Arguments of `archive`.
@@ -113,7 +113,7 @@ enum ListFormat {
 }
 
 /// Does what was asked for.
-pub fn run(args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let archive = Archive::open(None)?;
     match args.what {
         What::List { format } => list(&archive, format),
@@ -126,16 +126,15 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     }
 }
 
-fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<Done> {
+fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<()> {
     let entries = archive.list()?;
     match format {
-        ListFormat::Json => output::write(|out| json::write(out, &entries.iter().map(listed).collect::<Vec<_>>()))?,
+        ListFormat::Json => output::write(|out| json::write(out, &entries.iter().map(listed).collect::<Vec<_>>())),
         ListFormat::Table if entries.is_empty() => {
-            output::sentence(&format!("No run is kept in {}; `fingerpost run` makes one.", archive.dir().display()))?
+            output::sentence(&format!("No run is kept in {}; `fingerpost run` makes one.", archive.dir().display()))
         }
-        ListFormat::Table => output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes()))?,
+        ListFormat::Table => output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes())),
     }
-    Ok(Done::Well)
 }
 
 /// A line of `archive list --format json`.
@@ -221,7 +220,7 @@ fn cells(h: &Head, bytes: u64) -> Vec<String> {
     ]
 }
 
-fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<Done> {
+fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<()> {
     let mut bad = 0;
     for file in files {
         let imported = match from {
@@ -240,7 +239,7 @@ fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<Do
             }
         }
     }
-    if bad > 0 { usage(format!("{bad} of {} files were not imported", files.len())) } else { Ok(Done::Well) }
+    if bad > 0 { usage(format!("{bad} of {} files were not imported", files.len())) } else { Ok(()) }
 }
 
 /// Which other tool's results a file holds, if it reads as such.
@@ -266,35 +265,33 @@ fn convert(archive: &Archive, file: &Path, read: fn(&[u8]) -> Result<Run, Import
     Ok((run, Imported::Added))
 }
 
-fn export(archive: &Archive, run: &str, file: &std::path::Path) -> anyhow::Result<Done> {
+fn export(archive: &Archive, run: &str, file: &std::path::Path) -> anyhow::Result<()> {
     let run = archive.export(run, file)?;
     if file.is_file() {
         output::sentence(&format!("{} is in {}", run.id, file.display()))?;
     }
-    Ok(Done::Well)
+    Ok(())
 }
 
-fn describe(archive: &Archive, wanted: &str, words: &Words) -> anyhow::Result<Done> {
+fn describe(archive: &Archive, wanted: &str, words: &Words) -> anyhow::Result<()> {
     let run = archive.describe(wanted, words)?;
     let (what, text) = if words.label.is_some() { ("label", &run.label) } else { ("note", &run.note) };
     output::sentence(&match text {
         Some(text) => format!("{}: {what} “{}”", run.id, clean(text)),
         None => format!("{}: no {what}", run.id),
-    })?;
-    Ok(Done::Well)
+    })
 }
 
-fn remove(archive: &Archive, runs: &[String]) -> anyhow::Result<Done> {
+fn remove(archive: &Archive, runs: &[String]) -> anyhow::Result<()> {
     let removed = archive.remove(runs)?;
-    removed.iter().try_for_each(|path| output::sentence(&format!("{} removed", path.display())))?;
-    Ok(Done::Well)
+    removed.iter().try_for_each(|path| output::sentence(&format!("{} removed", path.display())))
 }
 
-fn verify(archive: &Archive) -> anyhow::Result<Done> {
+fn verify(archive: &Archive) -> anyhow::Result<()> {
     let results = archive.verify()?;
     let bad: Vec<&String> = results.iter().filter_map(|v| v.result.as_ref().err()).collect();
     bad.iter().for_each(|sentence| say(sentence));
     let good = results.len() - bad.len();
     output::write(|out| writeln!(out, "{good} of {} runs are whole", results.len()))?;
-    if bad.is_empty() { Ok(Done::Well) } else { usage(format!("{} of {} files are not whole runs", bad.len(), results.len())) }
+    if bad.is_empty() { Ok(()) } else { usage(format!("{} of {} files are not whole runs", bad.len(), results.len())) }
 }

@@ -9,6 +9,7 @@ use fingerpost_report::{Format, compare as view};
 
 use super::threshold::threshold;
 use crate::exit::{Done, say, usage};
+use crate::plan::family;
 use crate::{conduct, output, runs, settle};
 
 /// Arguments of `compare`.
@@ -104,7 +105,6 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 
 /// What would have rows in common: of a published system the commands that measure what it has, those of the other side's labs and probes.
 fn what_would(base: &Side, new: &Side) -> String {
-    let family = |probe: &str| probe.split('.').next().unwrap_or_default().to_owned();
     let commands = |published: &Side, own: &Side| -> Vec<String> {
         let has = |name: &str| own.rows.keys().any(|(probe, _, _)| family(probe) == family(name));
         let recipes = replay::tables_of(&published.info.name).into_iter().filter_map(replay::recipe_of);

@@ -3,7 +3,6 @@
 use clap_complete::Shell;
 
 use crate::completion::{self, VARIABLE};
-use crate::exit::Done;
 use crate::output;
 
 /// Arguments of `completions`.
@@ -20,10 +19,9 @@ pub struct Args {
 }
 
 /// Prints the shell's script.
-pub fn run(args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let (name, mut script) = (args.shell.to_string(), Vec::new());
     let Some(shell) = completion::shell(&name) else { anyhow::bail!("there are no completions for {name}") };
     shell.write_registration(VARIABLE, "fingerpost", "fingerpost", "fingerpost", &mut script)?;
-    output::write(|out| out.write_all(&script))?;
-    Ok(Done::Well)
+    output::write(|out| out.write_all(&script))
 }

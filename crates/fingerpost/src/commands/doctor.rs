@@ -20,7 +20,6 @@ use fingerpost_sys::{affinity, scratch};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::exit::Done;
 use crate::output;
 
 /// Arguments of `doctor`.
@@ -62,7 +61,7 @@ struct Answer {
 }
 
 /// Looks, listens and says what it thinks.
-pub fn run(args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let cleaned = scratch::sweep();
     let host = fingerpost_host::describe(&Paths::system(), &std::env::temp_dir());
     let checks = check(&host, Duration::from_secs(u64::from(args.seconds)))?;
@@ -71,16 +70,13 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     doubts.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
     let (verdict, sentence) = preflight::verdict(&doubts);
     let answer = Answer { schema: "fingerpost/doctor/1", verdict, sentence, doubts, cleaned, checks, host };
-    let mut out = io::stdout().lock();
-    match args.format {
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut out, &answer).map_err(io::Error::from)?;
-            writeln!(out)?;
-        }
-        Format::Table => return output::write(|out| out.write_all(table(&answer, &output::style(false)).as_bytes())).map(|()| Done::Well),
+    if args.format == Format::Table {
+        return output::write(|out| out.write_all(table(&answer, &output::style(false)).as_bytes()));
     }
-    out.flush()?;
-    Ok(Done::Well)
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &answer).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(out.flush()?)
 }
 
 fn check(host: &Host, duration: Duration) -> anyhow::Result<Checks> {

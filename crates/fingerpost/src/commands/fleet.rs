@@ -35,10 +35,7 @@ pub struct Args {
 impl Args {
     /// The next step; `run` and `gather` say theirs themselves, the others are an end, or are read by a program.
     pub fn next(&self) -> Option<String> {
-        match &self.command {
-            Command::Show(args) => args.next(),
-            _ => None,
-        }
+        if let Command::Show(args) = &self.command { args.next() } else { None }
     }
 }
 
@@ -69,13 +66,14 @@ enum Command {
 
 /// Does what was asked for.
 pub fn run(args: Args) -> anyhow::Result<Done> {
+    let well = |()| Done::Well;
     match args.command {
         Command::Run(args) => run::run(args),
-        Command::Script(args) => sweeps::script(args),
+        Command::Script(args) => sweeps::script(args).map(well),
         Command::Gather(args) => gather::gather(args),
-        Command::Show(args) => show::run(args),
-        Command::Compare(args) => against::compare(args),
-        Command::History(args) => against::history(args),
+        Command::Show(args) => show::run(args).map(well),
+        Command::Compare(args) => against::compare(args).map(well),
+        Command::History(args) => against::history(args).map(well),
         Command::Check(args) => against::check(args),
         Command::Export(args) => export::run(args),
         Command::Drain(args) => sweeps::drain(args),

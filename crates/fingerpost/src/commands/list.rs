@@ -14,7 +14,7 @@ use fingerpost_report::style::Tone;
 use serde::Serialize;
 use wildmatch::WildMatch;
 
-use crate::exit::{Done, usage};
+use crate::exit::usage;
 use crate::output::Listing as Format;
 use crate::plan::{family, known_names};
 use crate::{cpus, output};
@@ -105,7 +105,7 @@ struct Entry {
 }
 
 /// Prints every probe and lab.
-pub fn run(args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let cpus = cpus::choose(None)?.len();
     let name = args.name.as_deref().unwrap_or("*");
     let pattern = WildMatch::new(name);
@@ -124,8 +124,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Format::Json => fingerpost_report::json::write(out, &entries),
         Format::Table if args.name.is_some() => out.write_all(details(&entries).as_bytes()),
         Format::Table => out.write_all(table(&entries).as_bytes()),
-    })?;
-    Ok(Done::Well)
+    })
 }
 
 /// The error for a name that is neither a probe, nor a family, nor a lab, nor a cause.

@@ -130,8 +130,7 @@ fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -
     let run = Run { label, ..conduct::begun(command, fingerpost_host::describe_for(scratch.path(), &cpus)) };
     let (writer, trouble) = conduct::open_writer(args.output.as_deref(), &run)?;
     let whole = Duration::from_secs_f64(args.seconds);
-    let progressing = if args.quiet { Progressing::None } else { Progressing::Person };
-    let progress = Progress::start("loading the server", whole, progressing);
+    let progress = Progress::start("loading the server", whole, Progressing::unless(args.quiet));
     trouble.iter().for_each(|sentence| progress.say(sentence));
     let mut recorder = Recorder::new(run, writer, progress, stop, None);
     let result = match target {

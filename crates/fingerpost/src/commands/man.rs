@@ -7,7 +7,7 @@ use clap::Command;
 use clap_mangen::Man;
 use fingerpost_record::suggest;
 
-use crate::exit::{Done, usage};
+use crate::exit::usage;
 use crate::output;
 
 /// Arguments of `man`.
@@ -27,31 +27,28 @@ pub struct Args {
 }
 
 /// Prints one page, or writes all, of the whole command line.
-pub fn run(args: Args, mut top: Command) -> anyhow::Result<Done> {
+pub fn run(args: Args, mut top: Command) -> anyhow::Result<()> {
     top.build();
     if let Some(dir) = args.dir {
         std::fs::create_dir_all(&dir)
             .and_then(|()| clap_mangen::generate_to(top, &dir))
             .with_context(|| format!("cannot write the pages to {}", dir.display()))?;
-        return Ok(Done::Well);
+        return Ok(());
     }
     let mut page = Vec::new();
     Man::new(find(&top, &args.command)?).render(&mut page)?;
-    output::write(|out| out.write_all(&page))?;
-    Ok(Done::Well)
+    output::write(|out| out.write_all(&page))
 }
 
 /// The command that the words name, called as its page is (`fingerpost-archive-list`).
 fn find(top: &Command, words: &[String]) -> anyhow::Result<Command> {
     let mut found = top;
     for word in words {
-        match found.find_subcommand(word) {
-            Some(sub) => found = sub,
-            None => {
-                let near = suggest::or_else(word, found.get_subcommands().map(Command::get_name), || "--help lists them".to_owned());
-                return usage(format!("“{}” has no command “{word}”; {near}", found.get_name()));
-            }
-        }
+        let Some(sub) = found.find_subcommand(word) else {
+            let near = suggest::or_else(word, found.get_subcommands().map(Command::get_name), || "--help lists them".to_owned());
+            return usage(format!("“{}” has no command “{word}”; {near}", found.get_name()));
+        };
+        found = sub;
     }
     let name = found.get_display_name().unwrap_or(found.get_name()).to_owned();
     Ok(found.clone().name(name))

@@ -29,22 +29,23 @@ use crate::exit::Done;
 
 /// Runs the command that was asked for.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
+    let well = |()| Done::Well;
     match cli.command {
         Command::Run(args) => run::run(args),
-        Command::List(args) => list::run(args),
-        Command::Doctor(args) => doctor::run(args),
-        Command::Show(args) => show::run(args),
+        Command::List(args) => list::run(args).map(well),
+        Command::Doctor(args) => doctor::run(args).map(well),
+        Command::Show(args) => show::run(args).map(well),
         Command::Compare(args) => compare::run(args),
         Command::Site(args) => site::run(args),
         Command::Ab(args) => ab::run(args),
         Command::Prove(args) => prove::run(args),
         Command::Zerofill(args) => zerofill::run(args),
         Command::Replay(args) => replay::run(args),
-        Command::Report(args) => report::run(args),
+        Command::Report(args) => report::run(args).map(well),
         Command::Serve(args) => serve::run(args),
-        Command::Archive(args) => archive::run(args),
-        Command::Completions(args) => completions::run(args),
-        Command::Man(args) => man::run(args, Cli::command()),
+        Command::Archive(args) => archive::run(args).map(well),
+        Command::Completions(args) => completions::run(args).map(well),
+        Command::Man(args) => man::run(args, Cli::command()).map(well),
         Command::Explain(args) => explain::run(args),
         Command::Load(args) => load::run(args),
         Command::Fleet(args) => fleet::run(args),

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use fingerpost_compare::{Options, compare_sides};
 use fingerpost_report::html;
 
-use crate::exit::Done;
 use crate::{definitions, output, runs};
 
 /// Arguments of `report`.
@@ -27,7 +26,7 @@ pub struct Args {
 }
 
 /// Writes the report.
-pub fn run(args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let (subject, page) = match &args.other {
         None => {
             let run = runs::load(&args.run)?;
@@ -40,6 +39,5 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             (content.title.clone(), html::page(&content))
         }
     };
-    output::page(&args.output, &page, &format!("The report on {subject}"))?;
-    Ok(Done::Well)
+    output::page(&args.output, &page, &format!("The report on {subject}"))
 }

@@ -113,12 +113,12 @@ pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
         }
     };
     plan::resolve(&args.names, &plan::parse_settings(&args.set)?)?;
-    Ok(budget_of(&args)?.unwrap_or_else(|| profile::budget(args.profile)))
+    Ok(budget_of(args.budget)?.unwrap_or_else(|| profile::budget(args.profile)))
 }
 
 /// The seconds that the user gives, checked.
-fn budget_of(args: &Args) -> anyhow::Result<Option<Duration>> {
-    match args.budget {
+pub fn budget_of(given: Option<f64>) -> anyhow::Result<Option<Duration>> {
+    match given {
         Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => usage(format!("--budget {s}: give 1 to 999999 seconds")),
         other => Ok(other.map(Duration::from_secs_f64)),
     }
@@ -154,11 +154,8 @@ fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted,
 
 /// Turns arguments into options, or says which of them cannot be.
 fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
-    let budget = budget_of(args)?;
-    let label = match args.label.as_deref().map(checked_label).transpose() {
-        Ok(label) => label.filter(|label| !label.is_empty()),
-        Err(sentence) => return usage(sentence),
-    };
+    let budget = budget_of(args.budget)?;
+    let label = args.label.as_deref().map(checked_label).transpose().or_else(usage)?.filter(|label| !label.is_empty());
     Ok(Options {
         profile: args.profile,
         budget,

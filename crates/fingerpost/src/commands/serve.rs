@@ -37,10 +37,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         let (choices, apis) = (choices(), timings::apis());
         return serve_guard::serve(Options { archive, program, choices, apis, sweeps: args.sweeps, define: definitions::of });
     }
-    let page = match Page::bind(args.port) {
-        Ok(page) => page,
-        Err(e) => return usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)),
-    };
+    let page = Page::bind(args.port).or_else(|e| usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)))?;
     let address = page.address()?;
     output::write(|out| writeln!(out, "{address}"))?;
     say("open this address in a browser on this machine; Ctrl-C ends");

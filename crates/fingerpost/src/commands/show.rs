@@ -7,7 +7,6 @@ use fingerpost_compare::export;
 use fingerpost_record::Run;
 use fingerpost_report::{Format, format};
 
-use crate::exit::Done;
 use crate::{output, runs};
 
 /// Arguments of `show`.
@@ -46,14 +45,13 @@ fn format_parser() -> impl TypedValueParser<Value = Shown> {
 }
 
 /// Shows the run that was asked for.
-pub fn run(args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let run = runs::load(&args.run)?;
     match args.format {
-        Shown::Own(format) => print(&run, format, args.wide)?,
-        Shown::GoBench => output::write(|out| out.write_all(export::go_bench(&run).as_bytes()))?,
-        Shown::OpenMetrics => output::write(|out| out.write_all(export::openmetrics(&run).as_bytes()))?,
+        Shown::Own(format) => print(&run, format, args.wide),
+        Shown::GoBench => output::write(|out| out.write_all(export::go_bench(&run).as_bytes())),
+        Shown::OpenMetrics => output::write(|out| out.write_all(export::openmetrics(&run).as_bytes())),
     }
-    Ok(Done::Well)
 }
 
 /// Prints a run on standard output: what `show` does, and `run` at its end.

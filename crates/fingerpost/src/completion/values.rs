@@ -74,16 +74,11 @@ impl Asked {
         let words: BTreeSet<String> = of_labs_words.chain(of_probes).filter(free).collect();
         let mut found = beginning(word, words.into_iter().map(|word| (format!("{key}={begun}{word}"), String::new())));
         if of_labs.iter().any(|s| s.path && one_more(s.several)) {
-            found.extend(paths(&format!("{key}={begun}"), &value[begun.len()..]));
+            let paths = PathCompleter::any().complete(OsStr::new(&value[begun.len()..]));
+            found.extend(paths.into_iter().map(|one| one.add_prefix(format!("{key}={begun}"))));
         }
         found
     }
-}
-
-/// Files and directories that begin like this.
-fn paths(before: &str, begun: &str) -> Vec<CompletionCandidate> {
-    let found = PathCompleter::any().complete(OsStr::new(begun));
-    found.into_iter().map(|one| one.add_prefix(before)).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The rows of `--profile screen`: those that tell most per second, by recorded power (`bench/fleet_power`).
 
+use std::collections::BTreeSet;
+
 use crate::plan::Row;
 
 /// Seconds for all of them: starting, describing the host and ending take some three more, and a node check may take twenty.
@@ -18,13 +20,8 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The probes that the rows are of, each once.
 pub fn probes() -> Vec<String> {
-    let mut probes: Vec<String> = Vec::new();
-    for (probe, _) in rows() {
-        if !probes.iter().any(|known| known == probe) {
-            probes.push(probe.to_owned());
-        }
-    }
-    probes
+    let mut known = BTreeSet::new();
+    rows().filter(|(probe, _)| known.insert(*probe)).map(|(probe, _)| probe.to_owned()).collect()
 }
 
 /// Whether the row is one of them.

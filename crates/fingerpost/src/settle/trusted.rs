@@ -25,12 +25,9 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
             _ if key.starts_with("server.") => is_plain(value) && !FILES.iter().any(|part| key.contains(part)),
             _ => !value.contains('/'),
         };
-    match allowed {
-        true => Ok(()),
-        false => {
-            Err(format!("a record may not choose a program or a file that is used here; if you trust it, add --set '{key}=…' yourself"))
-        }
-    }
+    let refused =
+        || format!("a record may not choose a program or a file that is used here; if you trust it, add --set '{key}=…' yourself");
+    allowed.then_some(()).ok_or_else(refused)
 }
 
 fn is_plain_flag(word: &str) -> bool {

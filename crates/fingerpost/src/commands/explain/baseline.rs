@@ -25,8 +25,7 @@ pub fn load(wanted: &OsStr) -> anyhow::Result<Side> {
 }
 
 /// The two beside each other.
-pub fn compare(base: Side, run: &Run) -> Comparison {
-    let mut base = base;
+pub fn compare(mut base: Side, run: &Run) -> Comparison {
     let mut new = Side::of(std::slice::from_ref(run));
     // Both are of one host: a sentence is clearer with what they are.
     (base.info.name, new.info.name) = ("the baseline".to_owned(), "the service now".to_owned());

@@ -159,8 +159,7 @@ fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, foll
 }
 
 fn observation(observer: &str, source: String, totals: BTreeMap<String, f64>) -> Observation {
-    let (workload, params) = (String::new(), Params::new());
-    Observation { workload, params, observer: observer.to_owned(), source, series: Vec::new(), totals, self_cost: 0.0, lost: 0 }
+    Observation { observer: observer.to_owned(), source, totals, ..Observation::default() }
 }
 
 /// Requests a second, and their mean latency in seconds; 0 where there were none.

@@ -34,30 +34,27 @@ pub struct CompareArgs {
 const MOST_TOLD: usize = 40;
 
 /// Prints what a roll-out changed.
-pub fn compare(args: CompareArgs) -> anyhow::Result<Done> {
+pub fn compare(args: CompareArgs) -> anyhow::Result<()> {
     let treated = args.treated.as_deref().map(super::given::names).transpose()?.map(|names| names.into_iter().collect());
     let (before, after) = (super::given::open(&args.before)?, super::given::open(&args.after)?);
     let said = rollout::rollout(&before, &after, treated.as_ref())?;
     if args.format == Format::Json {
-        output::json(&said)?;
-        return Ok(Done::Well);
+        return output::json(&said);
     }
     let hosts = |n: usize| counted(n as u64, "host");
     let who = format!("{} got it, {} did not", hosts(said.treated), hosts(said.controls));
     if !said.resolved {
         let few = "it takes 8 that did, and 8 or none that did not";
-        output::sentence(&format!(
+        return output::sentence(&format!(
             "Too few hosts are in both sweeps to say what changed: {who}; {few}. --treated names those that got it."
-        ))?;
-        return Ok(Done::Well);
+        ));
     }
     let alone = if said.controls == 0 { " What happened to all hosts meanwhile is in these figures." } else { "" };
     output::sentence(&format!("{} of {} changed; {who}.{alone}", said.changed.len(), counted(said.looked_at as u64, "figure")))?;
     let mut lines: Vec<String> = said.changed.iter().take(MOST_TOLD).map(|s| format!("  {}", show::changed(s))).collect();
     let more = said.changed.len().saturating_sub(MOST_TOLD);
     lines.extend((more > 0).then(|| format!("  and {more} smaller changes: --format json has all")));
-    output::lines(&lines)?;
-    Ok(Done::Well)
+    output::lines(&lines)
 }
 
 /// Arguments of `fleet history`.
@@ -86,7 +83,7 @@ struct Day {
 }
 
 /// Prints what each sweep says of one host, in the order of time.
-pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
+pub fn history(args: HistoryArgs) -> anyhow::Result<()> {
     if !nodes::is_name(&args.host) {
         return usage(format!("“{}” cannot be the name of a node", clean(&args.host)));
     }
@@ -111,10 +108,7 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
         let meant = near.map_or(String::new(), |near| format!("; did you mean “{}”?", clean(near)));
         return usage(format!("no sweep has a host “{}”{meant}", clean(&args.host)));
     }
-    if args.format == Format::Json {
-        output::json(&days)?;
-    }
-    Ok(Done::Well)
+    if args.format == Format::Json { output::json(&days) } else { Ok(()) }
 }
 
 impl Day {

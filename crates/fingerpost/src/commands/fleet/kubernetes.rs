@@ -37,10 +37,8 @@ impl Options {
     /// The image, without which there is no Job.
     pub fn image(&self) -> anyhow::Result<&str> {
         let good = |image: &&str| !image.is_empty() && !image.contains(|c: char| c.is_whitespace() || c.is_control());
-        match self.image.as_deref().filter(good) {
-            Some(image) => Ok(image),
-            None => usage("--kubernetes needs --image IMAGE: one whose entry point is this program, such as `make image` builds"),
-        }
+        let none = || usage("--kubernetes needs --image IMAGE: one whose entry point is this program, such as `make image` builds");
+        self.image.as_deref().filter(good).map_or_else(none, Ok)
     }
 
     /// The Job that measures on these hosts.

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use fingerpost_fleet::wire::{self, Answer, Collector, LONGEST_LINE};
@@ -34,13 +34,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Runs the tasks, `at_once` at a time, and tells `event` of each answer on this thread. Ends early when `stop` is set.
 pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBool, mut event: impl FnMut(Event)) {
     let threads = at_once.clamp(1, tasks.len().max(1));
-    let next = AtomicUsize::new(0);
     let (tell, events) = mpsc::channel();
-    let tell = Mutex::new(tell);
-    let (tasks, tell, next) = (&tasks, &tell, &next);
+    let (tasks, next) = (&tasks, &AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let tell = tell.lock().unwrap_or_else(|e| e.into_inner()).clone();
+            let tell = tell.clone();
             scope.spawn(move || {
                 while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
                     // That nobody listens is no reason to leave a child.
@@ -48,7 +46,7 @@ pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBoo
                 }
             });
         }
-        *tell.lock().unwrap_or_else(|e| e.into_inner()) = mpsc::channel().0;
+        drop(tell);
         events.iter().for_each(&mut event);
     });
 }

@@ -12,7 +12,7 @@ use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::html;
 use fingerpost_report::style::Tone;
 
-use crate::exit::{Done, usage};
+use crate::exit::usage;
 use crate::output::Listing as Format;
 use crate::{output, runs};
 
@@ -49,7 +49,7 @@ impl Args {
 const MOST_TOLD: usize = 60;
 
 /// Prints the verdicts.
-pub fn run(args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let sweep = super::given::open(&args.sweep)?;
     if let Some(path) = &args.output {
         return report(&sweep, path);
@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
                 }
             }
         }
-        return Ok(Done::Well);
+        return Ok(());
     };
     let Some(host) = verdicts.hosts.iter().find(|host| host.node == *name) else {
         let near = suggest::nearest(name, verdicts.hosts.iter().map(|host| host.node.as_str()));
@@ -73,15 +73,14 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         return usage(format!("the sweep has no host “{}”{meant}", clean(name)));
     };
     if args.format == Format::Json {
-        output::write(|out| fingerpost_report::json::write(out, host))?;
-        return Ok(Done::Well);
+        return output::write(|out| fingerpost_report::json::write(out, host));
     }
     output::lines(&of_host(host, usize::MAX))?;
     if let Ok(run) = sweep.read(Pass::First, name) {
         output::write(|out| writeln!(out))?;
         super::super::show::print(&run, fingerpost_report::Format::Table, false)?;
     }
-    Ok(Done::Well)
+    Ok(())
 }
 
 /// How hosts without a record, and suspects that were not measured again, come to be measured.
@@ -98,11 +97,10 @@ fn what_is_left(verdicts: &Verdicts, sweep: &Sweep) -> Option<String> {
     Some(format!("`fingerpost fleet run --resume {dir}` with --slurm, --ssh or --kubernetes measures {what}"))
 }
 
-fn report(sweep: &Sweep, path: &Path) -> anyhow::Result<Done> {
+fn report(sweep: &Sweep, path: &Path) -> anyhow::Result<()> {
     let verdicts = judge::judge(sweep, true).or_else(|e| usage(e.to_string()))?;
     let page = html::page(&fingerpost_fleet::html::content(&verdicts, None));
-    output::page(path, &page, &format!("The report on sweep {}", clean(&verdicts.id)))?;
-    Ok(Done::Well)
+    output::page(path, &page, &format!("The report on sweep {}", clean(&verdicts.id)))
 }
 
 /// Prints all verdicts for a person.

@@ -50,7 +50,7 @@ pub struct ScriptArgs {
 }
 
 /// Prints the script or the manifest.
-pub fn script(args: ScriptArgs) -> anyhow::Result<Done> {
+pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
     time_of(&args.words)?;
     let (nodes, words) = match &args.again {
         None => (super::given::names(args.nodes.as_deref().unwrap_or_default())?, args.words.clone()),
@@ -60,7 +60,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<Done> {
                 judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n)).or_else(|e| usage(e.to_string()))?;
             if suspects.is_empty() {
                 say("no host is suspected: there is nothing to measure again");
-                return Ok(Done::Well);
+                return Ok(());
             }
             let again: BTreeSet<String> = suspects.into_iter().chain(controls).collect();
             (again.into_iter().collect(), sweep.manifest.args.clone())
@@ -75,8 +75,7 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<Done> {
         let job = args.kubernetes.job(&name, &nodes, nodes.len(), args.timeout, &words)?;
         fingerpost_fleet::kubernetes::yaml(&fingerpost_fleet::kubernetes::manifest(&job))
     };
-    output::write(|out| out.write_all(text.as_bytes()))?;
-    Ok(Done::Well)
+    output::write(|out| out.write_all(text.as_bytes()))
 }
 
 /// Arguments of `fleet drain`.

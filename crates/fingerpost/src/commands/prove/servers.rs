@@ -174,10 +174,7 @@ fn replayed(file: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
             rows.push(judged(taken));
         }
     });
-    match read {
-        Ok(_) => Ok(rows),
-        Err(sentence) => usage(sentence),
-    }
+    read.map(|_| rows).or_else(usage)
 }
 
 fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: bool, stop: &AtomicBool) -> anyhow::Result<Vec<Row>> {
