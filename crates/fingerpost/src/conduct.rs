@@ -157,10 +157,8 @@ pub fn open_writer(output: Option<&Path>, run: &Run) -> anyhow::Result<(Writer, 
     match output {
         Some(path) => {
             let mut writer = Writer::at(path.to_owned());
-            match writer.write(run) {
-                Some(sentence) => crate::exit::usage(sentence),
-                None => Ok((writer, None)),
-            }
+            writer.write(run).map_or(Ok(()), crate::exit::usage)?;
+            Ok((writer, None))
         }
         None => Ok(Writer::in_archive(&Archive::open(None)?, run)),
     }
@@ -272,11 +270,7 @@ fn run_lab(lab: &LabRun, plan: &Plan, options: &Options, scratch: &mut Scratch, 
 
 /// Cleans up after runs that were killed, and says so.
 pub fn clean_up(quiet: bool) {
-    for sentence in scratch::sweep() {
-        if !quiet {
-            say(&sentence);
-        }
-    }
+    scratch::sweep().iter().filter(|_| !quiet).for_each(|sentence| say(sentence));
 }
 
 /// Sets the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the program at once.

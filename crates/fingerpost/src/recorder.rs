@@ -53,8 +53,8 @@ impl<'a> Recorder<'a> {
     /// A lab that gave nothing: a row for each of its probes that says why.
     pub fn lab_without_figure(&mut self, lab: &Lab, outcome: Outcome, reason: &str) {
         for probe in lab.probes.iter().filter(|probe| !self.run.measurements.iter().any(|m| m.probe == ***probe)).collect::<Vec<_>>() {
-            let unit = if probe.ends_with("throughput") { Unit::PerSecond } else { Unit::Nanoseconds };
-            let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
+            let rate = probe.ends_with("throughput");
+            let (unit, better) = if rate { (Unit::PerSecond, Better::Higher) } else { (Unit::Nanoseconds, Better::Lower) };
             self.put(Measurement::without_figure(probe, 1, Params::new(), unit, better, outcome, reason.to_owned()));
         }
     }

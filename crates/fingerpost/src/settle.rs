@@ -238,10 +238,8 @@ fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
         Err(e) => return not_done(e),
     };
     let Some(row) = same_row(&alone, pair.row) else {
-        let hint = match pair.row.params.get("app") {
-            Some(_) => "; if the applications were named by a manifest, add --set manifest=FILE",
-            None => "",
-        };
+        let of_app = pair.row.params.get("app").is_some();
+        let hint = if of_app { "; if the applications were named by a manifest, add --set manifest=FILE" } else { "" };
         return not_done(anyhow::anyhow!("the pair has no row {} {}{hint}", pair.row.probe, pair.row.params));
     };
     // By the command alone, which is the comparison's, the two could not be told apart.

@@ -1,8 +1,10 @@
 //! The four timings of the zero-fill calculator, taken here: in rounds until they are certain enough, or until stopped.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use fingerpost_compare::zerofill::MAIN_API;
 use fingerpost_compare::zerofill::solve::{self, Timings};
 use fingerpost_measure::rounds::Executor;
 use fingerpost_measure::{Slice, estimate};
@@ -22,14 +24,10 @@ const ROUNDS: usize = 16;
 
 /// The ways to get memory whose four timings can be taken here, the articles' successor first.
 pub fn apis() -> Vec<String> {
-    let mut apis = vec![fingerpost_compare::zerofill::MAIN_API.to_owned()];
     let variants = fingerpost_probes::find("zerofill.touch").map(|probe| (probe.variants)()).unwrap_or_default();
-    for api in variants.iter().filter_map(|p| p.text("api")) {
-        if !apis.iter().any(|a| a == api) && four(api).is_some() {
-            apis.push(api.to_owned());
-        }
-    }
-    apis
+    let mut known = BTreeSet::from([MAIN_API]);
+    let others = variants.iter().filter_map(|p| p.text("api")).filter(|api| known.insert(*api) && four(api).is_some());
+    std::iter::once(MAIN_API).chain(others).map(str::to_owned).collect()
 }
 
 /// The rows in the order of the fields, where all four can be taken.

@@ -1,6 +1,5 @@
 //! Probes, pair by pair.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -41,7 +40,8 @@ pub fn measure(
     let chosen = [cpus::choose(settings[0].cpus.as_deref())?, cpus::choose(settings[1].cpus.as_deref())?];
     enough_cpus(rows, &chosen)?;
     let executor = |side: usize| {
-        ProcessExecutor::new(&rows[side], &chosen[side], profile::slice, &dirs[side], stop).within(surroundings(&settings[side]))
+        let surroundings = Surroundings { env: settings[side].env.clone(), no_huge_pages: settings[side].thp == Some(Thp::Never) };
+        ProcessExecutor::new(&rows[side], &chosen[side], profile::slice, &dirs[side], stop).within(surroundings)
     };
     let mut both = Both { sides: [executor(0), executor(1)], switch: &mut switch };
     let centers: Vec<Center> =
@@ -69,10 +69,6 @@ fn enough_cpus(rows: &[Vec<Row>; 2], chosen: &[Vec<usize>; 2]) -> anyhow::Result
         }
     }
     Ok(())
-}
-
-fn surroundings(setting: &Setting) -> Surroundings {
-    Surroundings { env: setting.env.clone(), no_huge_pages: setting.thp == Some(Thp::Never) }
 }
 
 /// Whether the ratio is known to lie on one side of the threshold.
@@ -121,11 +117,6 @@ impl Listener for Ear<'_> {
     }
 
     fn finished(&mut self, _job: usize, _state: &JobState) {}
-}
-
-/// Where a probe's files lie, for the description of the host.
-pub fn described_dir<'a>(setting: &'a Setting, scratch: &'a Scratch) -> &'a Path {
-    setting.dir.as_deref().unwrap_or(scratch.path())
 }
 
 #[cfg(test)]

@@ -46,10 +46,10 @@ fn value(error: &mut Error) {
     let found = nearest_value(word, known);
     let many = known.len() > MOST_VALUES;
     error.remove(ContextKind::SuggestedValue);
-    if many && found.is_some() {
-        error.remove(ContextKind::ValidValue);
-    }
     if let Some(name) = found {
+        if many {
+            error.remove(ContextKind::ValidValue);
+        }
         error.insert(ContextKind::SuggestedValue, ContextValue::String(name));
     }
 }

@@ -110,7 +110,15 @@ pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
         return usage("both sides are the same: give --a and --b different settings");
     }
     let subject = subject(args, &settings)?;
-    let options = options(args, &subject)?;
+    let options = Options {
+        budget: super::run::budget_of(args.budget)?.unwrap_or_else(|| usual_budget(args.profile, &subject)),
+        least_turns: args.least_turns,
+        profile: args.profile,
+        threshold: args.threshold,
+        seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
+        allow_system_changes: args.allow_system_changes,
+        quiet: args.quiet,
+    };
     Ok(Planned { settings, subject, options })
 }
 
@@ -166,20 +174,6 @@ fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<R
     Ok(rows)
 }
 
-fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
-    let budget = super::run::budget_of(args.budget)?.unwrap_or_else(|| usual_budget(args.profile, subject));
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
-    Ok(Options {
-        budget,
-        least_turns: args.least_turns,
-        profile: args.profile,
-        threshold: args.threshold,
-        seed,
-        allow_system_changes: args.allow_system_changes,
-        quiet: args.quiet,
-    })
-}
-
 /// Half a minute resolves one percent of one CPU-bound row; several rows share at most six times as much. A lab gets its time on
 /// both sides.
 fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
@@ -232,7 +226,8 @@ fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Op
 /// The host as one side uses it.
 fn describe(setting: &Setting, scratch: &Scratch) -> anyhow::Result<Run> {
     let cpus = cpus::choose(setting.cpus.as_deref())?;
-    let mut host = fingerpost_host::describe_for(ab::probes::described_dir(setting, scratch), &cpus);
+    // Where a probe's files lie.
+    let mut host = fingerpost_host::describe_for(setting.dir.as_deref().unwrap_or(scratch.path()), &cpus);
     if let Some(thp) = setting.thp {
         host.thp = Some(thp.as_str().to_owned());
     }

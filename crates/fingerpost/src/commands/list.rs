@@ -1,6 +1,7 @@
 //! `fingerpost list`: what can run here, and what each missing need is.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use fingerpost_compare::counterparts::{PUBLISHED, Published};
 use fingerpost_labs::Lab;
@@ -260,14 +261,10 @@ fn together(rows: &[Params]) -> Vec<String> {
             groups.push(Alike { values, varied: None });
         }
     }
-    let mut told: Vec<String> = Vec::new();
-    for group in groups {
-        let text = group.values.iter().map(|(key, values)| format!("{key}={}", values.join(","))).collect::<Vec<_>>().join(" ");
-        if !told.contains(&text) {
-            told.push(text);
-        }
-    }
-    told
+    let parameter = |(key, values): &(String, Vec<String>)| format!("{key}={}", values.join(","));
+    let text = |group: &Alike| group.values.iter().map(parameter).collect::<Vec<_>>().join(" ");
+    let mut told = BTreeSet::new();
+    groups.iter().map(text).filter(|text| told.insert(text.clone())).collect()
 }
 
 /// Everything that each entry says of itself.

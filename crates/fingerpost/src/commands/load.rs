@@ -107,19 +107,15 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let stop = conduct::stopped_by_signals()?;
     let (run, kept) = load(&args, target, label, &stop)?;
     super::show::print(&run, args.format, false)?;
+    let joining = |path: &PathBuf| format!("; on the server's machine: fingerpost explain RUN --client {}", path.display());
+    let next = args.output.as_ref().map_or_else(String::new, joining);
     match &kept {
-        Ok(path) if !args.quiet => say(&format!("kept as {} in {}{}", run.id, path.display(), next(&args))),
+        Ok(path) if !args.quiet => say(&format!("kept as {} in {}{next}", run.id, path.display())),
         Ok(_) => {}
         Err(sentence) => say(&format!("the run is not kept: {sentence}")),
     }
     let failed = run.measurements.iter().any(|m| m.outcome == Outcome::Failed);
     Ok(if failed || stop.load(Ordering::Relaxed) || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
-}
-
-/// What to do with a file of the user's choice.
-fn next(args: &Args) -> String {
-    let Some(path) = &args.output else { return String::new() };
-    format!("; on the server's machine: fingerpost explain RUN --client {}", path.display())
 }
 
 fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -> anyhow::Result<(Run, Result<PathBuf, String>)> {

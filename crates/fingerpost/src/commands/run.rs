@@ -180,9 +180,7 @@ pub fn command(mut words: impl Iterator<Item = String>) -> Vec<String> {
             "--live" => {}
             w if w.starts_with("--progress=") => {}
             // What follows are names, which nothing is taken from.
-            "--" => {
-                kept.extend(words.by_ref());
-            }
+            "--" => kept.extend(words.by_ref()),
             _ => kept.push(word),
         }
     }

@@ -1,6 +1,6 @@
 //! `fingerpost serve`: the web page, on loopback.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use fingerpost_labs::Lab;
@@ -60,15 +60,11 @@ fn choices() -> Vec<Choice> {
         settings: lab.settings.iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect(),
         ..choice(lab.name, lab.summary)
     };
-    let mut all: Vec<Choice> = fingerpost_labs::REGISTRY.iter().map(with_settings).collect();
-    let labs = fingerpost_probes::LABS.iter().map(|(lab, summary)| choice(lab, summary));
+    let labs = fingerpost_labs::REGISTRY.iter().map(with_settings);
+    let of_probes = fingerpost_probes::LABS.iter().map(|(lab, summary)| choice(lab, summary));
     let probes = fingerpost_probes::all().map(|probe| Choice { settings: parameters(probe), ..choice(probe.name, probe.summary) });
-    for one in labs.chain(probes) {
-        if !all.iter().any(|c| c.name == one.name) {
-            all.push(one);
-        }
-    }
-    all
+    let mut known = BTreeSet::new();
+    labs.chain(of_probes).chain(probes).filter(|one| known.insert(one.name.clone())).collect()
 }
 
 /// A probe's parameters, with the values that it is measured with.

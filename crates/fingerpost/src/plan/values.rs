@@ -35,10 +35,8 @@ pub fn check(probes: &[&Probe], labs: &[LabRun], settings: &Settings) -> anyhow:
 fn takes(known: &[Params], key: &str, wrong: &Param) -> String {
     let all = || known.iter().filter_map(|params| params.get(key));
     let words: BTreeSet<String> = all().filter(|one| matches!(one, Param::Text(_))).map(ToString::to_string).collect();
-    let mut kinds: Vec<String> = words.iter().cloned().collect();
-    if all().any(|one| matches!(one, Param::Int(_))) {
-        kinds.push("a whole number".to_owned());
-    }
+    let number = all().any(|one| matches!(one, Param::Int(_))).then(|| "a whole number".to_owned());
+    let kinds: Vec<String> = words.iter().cloned().chain(number).collect();
     let near = suggest::nearest(&wrong.to_string(), words.iter().map(String::as_str));
     let meant = near.map_or(String::new(), |near| format!("; did you mean “{near}”?"));
     // Rows of other compilers are built when the compiler is named.

@@ -25,10 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// One of the runs is something else, they are not of the same time, or the file cannot be written.
 pub fn join_kept(wanted: &OsStr, path: &Path, output: Option<&Path>) -> anyhow::Result<Run> {
     let mut run = runs::load(wanted)?;
-    let target = match output {
-        Some(path) => path.to_owned(),
-        None => runs::file(wanted)?,
-    };
+    let target = output.map_or_else(|| runs::file(wanted), |path| Ok(path.to_owned()))?;
     join(&mut run, &load::from_path(path)?)?;
     Writer::at(target).finish(&run)?;
     Ok(run)

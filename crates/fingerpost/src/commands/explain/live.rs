@@ -16,11 +16,9 @@ const TOLD: usize = 8;
 
 /// Follows what comes, and tells it, until no more can come.
 pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
-    while let Ok(mut recorded) = latest.recv() {
+    while let Ok(recorded) = latest.recv() {
         // What came while the one before was followed is older than the last.
-        while let Ok(newer) = latest.try_recv() {
-            recorded = newer;
-        }
+        let recorded = latest.try_iter().last().unwrap_or(recorded);
         let Some(live) = live(&recorded.follow_service().paths) else { continue };
         match to {
             Progressing::Json => progress::tell(&Event::Live(live)),

@@ -99,7 +99,11 @@ impl Conducting<'_> {
         }
         let all = nodes.len();
         let rounds = if self.alone() { 1 } else { all.div_ceil(self.at_once) };
-        let progress = Progress::start(&format!("measuring {}", hosts_of(all)), (self.takes + AROUND) * rounds as u32, Progressing::Person);
+        let progress = Progress::start(
+            &format!("measuring {}", counted(all as u64, "host")),
+            (self.takes + AROUND) * rounds as u32,
+            Progressing::Person,
+        );
         let (mut counts, begun) = (Counts::default(), Instant::now());
         let mut trouble = Ok(());
         for attempt in 0..TRIES {
@@ -242,10 +246,6 @@ impl Conducting<'_> {
         *nodes = able;
         Ok(())
     }
-}
-
-fn hosts_of(hosts: usize) -> String {
-    counted(hosts as u64, "host")
 }
 
 /// Cancels the jobs of this name, which nobody else's has.

@@ -42,11 +42,8 @@ pub struct Args {
 
 /// Measures, and prints the record or why there is none.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let name = match (&args.name, &args.name_from) {
-        (Some(name), _) => name.clone(),
-        (None, Some(variable)) => std::env::var(variable).unwrap_or_default(),
-        _ => String::new(),
-    };
+    let of_variable = || args.name_from.as_ref().and_then(|variable| std::env::var(variable).ok());
+    let name = args.name.clone().or_else(of_variable).unwrap_or_default();
     if !nodes::is_name(&name) {
         return usage("a node needs its name: --name NODE or --name-from VARIABLE");
     }
@@ -120,15 +117,13 @@ pub fn measure(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Res
     match status {
         None => anyhow::bail!("the run took more than {timeout} seconds"),
         // 3: some measurement failed, and the record says which.
-        Some(status) if matches!(status.code(), Some(0 | 3)) && file.exists() => slim_of(&file),
+        Some(status) if matches!(status.code(), Some(0 | 3)) && file.exists() => {
+            let run = lean::figures_from_path(&file)?;
+            anyhow::ensure!(run.complete, "the run was stopped before its end");
+            Ok(slim::slim(run))
+        }
         Some(status) => anyhow::bail!("the run ended with {status}: {complaint}"),
     }
-}
-
-fn slim_of(file: &Path) -> anyhow::Result<Run> {
-    let run = lean::figures_from_path(file)?;
-    anyhow::ensure!(run.complete, "the run was stopped before its end");
-    Ok(slim::slim(run))
 }
 
 /// The end of what a process complained of. All is read, so that it is not held up.

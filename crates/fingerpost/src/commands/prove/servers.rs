@@ -184,10 +184,8 @@ fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: boo
     let host = fingerpost_host::describe_for(&dir, &cpus);
     let events = KeptOpen::default();
     let course = Course { cpus: &cpus, host: &host, own_network: in_own_network, events: &events, stop };
-    let mut file = match &options.record {
-        Some(path) => Some(record::create(path).with_context(|| format!("cannot write {}", path.display()))?),
-        None => None,
-    };
+    let create = |path: &PathBuf| record::create(path).with_context(|| format!("cannot write {}", path.display()));
+    let mut file = options.record.as_ref().map(create).transpose()?;
     let outlines: Vec<&Outline> = outlines.iter().filter(|o| options.nth.is_none_or(|n| o.number == n)).collect();
     let progress = Progress::start("planting causes in servers", EACH * outlines.len() as u32, Progressing::unless(quiet));
     let mut rows = Vec::new();
