@@ -249,7 +249,7 @@ fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty_where_they_were_
     for level in [Level::Tracing, Level::Sampling] {
         let Some((a, kept)) = attributed(LOCKS, 4.0, level) else { return };
         holds_together(&a, &kept, level);
-        assert!(share(&a, "waiting for a lock") > 0.5, "{level:?}: {:#?}", a.budget);
+        assert!(share(&a, "waiting for a lock") > 0.3, "{level:?}: {:#?}", a.budget);
         // Threads that sleep neither convict nor clear a lock; only requests that were followed to its holder do.
         let lock = a.findings.iter().find(|f| f.cause == "app.lock").map(|f| f.status);
         assert_eq!(lock, Some(if a.budget.parts.is_empty() { Status::NotJudged } else { Status::Guilty }), "{level:?}: {:#?}", a.findings);
