@@ -11,7 +11,7 @@ pub fn of(name: &str) -> Option<String> {
     if let Some(figure) = counterparts::published(name) {
         return Some(format!("{}. Set beside it: {}.", figure.summary, figure.beside));
     }
-    fingerpost_labs::rows::meaning(name).map(|meaning| format!("{meaning}."))
+    fingerpost_labs::meaning(name).map(|meaning| format!("{meaning}."))
 }
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn every_probe_and_every_row_of_a_lab_has_a_meaning() {
-        let of_labs = fingerpost_labs::REGISTRY.iter().flat_map(|lab| lab.probes).copied();
+        let of_labs = fingerpost_labs::REGISTRY.iter().flat_map(|lab| lab.probes).map(|(name, _)| *name);
         let published = counterparts::PUBLISHED.iter().map(|figure| figure.name);
         for name in fingerpost_probes::all().map(|probe| probe.name).chain(of_labs).chain(published) {
             let meaning = of(name).unwrap_or_else(|| panic!("{name}"));

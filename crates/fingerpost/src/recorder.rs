@@ -52,7 +52,8 @@ impl<'a> Recorder<'a> {
 
     /// A lab that gave nothing: a row for each of its probes that says why.
     pub fn lab_without_figure(&mut self, lab: &Lab, outcome: Outcome, reason: &str) {
-        for probe in lab.probes.iter().filter(|probe| !self.run.measurements.iter().any(|m| m.probe == ***probe)).collect::<Vec<_>>() {
+        let without = |probe: &&str| !self.run.measurements.iter().any(|m| m.probe == **probe);
+        for probe in lab.probes.iter().map(|(probe, _)| *probe).filter(without).collect::<Vec<_>>() {
             let rate = probe.ends_with("throughput");
             let (unit, better) = if rate { (Unit::PerSecond, Better::Higher) } else { (Unit::Nanoseconds, Better::Lower) };
             self.put(Measurement::without_figure(probe, 1, Params::new(), unit, better, outcome, reason.to_owned()));

@@ -31,6 +31,9 @@ pub const SETTING: Setting = Setting::new(
 )
 .one_of(&["on", "off"]);
 
+/// What their rows are, beside whichever server.
+pub const MEANING: &str = "how long a small task takes from when it is due, beside an idle and beside a loaded server";
+
 /// A lab beside whose server they are measured.
 ///
 /// The latency of a desktop's periodic tasks, each turn from when it was *due* until it was done: `task=waker`, a thread that sleeps

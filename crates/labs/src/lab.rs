@@ -78,8 +78,8 @@ pub struct Lab {
     pub name: &'static str,
     /// One line for `list`.
     pub summary: &'static str,
-    /// The probes whose rows it makes (`database.throughput`).
-    pub probes: &'static [&'static str],
+    /// The probes whose rows it makes (`database.throughput`), and what each one's figure is.
+    pub probes: &'static [(&'static str, &'static str)],
     /// The settings it takes.
     pub settings: &'static [Setting],
     /// What is missing here for this lab with these settings, as a sentence that says what to do.

@@ -263,7 +263,11 @@ fn missing(settings: &Params) -> Option<String> {
 pub static LAB: Lab = Lab {
     name: "launch",
     summary: "applications launched in sequence, none quit, under placements of swap",
-    probes: &["launch.time", "launch.sum", "launch.pageins"],
+    probes: &[
+        ("launch.time", "from the start of an application until it is ready, while those launched before it stay"),
+        ("launch.sum", "the launch times of all applications of one sequence together"),
+        ("launch.pageins", "page-ins since the machine was booted: faults that waited for a page of a file or of swap"),
+    ],
     settings: &[
         Setting::new(
             "manifest",

@@ -26,6 +26,11 @@ pub use sink::Sink;
 /// Every lab.
 pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB];
 
+/// What the figure of a lab's row is, for `list NAME` and for whoever hovers over a name on a page; nothing where no lab makes it.
+pub fn meaning(probe: &str) -> Option<&'static str> {
+    REGISTRY.iter().flat_map(|lab| lab.probes).find(|(name, _)| *name == probe).map(|(_, meaning)| *meaning)
+}
+
 #[cfg(test)]
 mod tests {
     use fingerpost_record::{Param, Params, Profile};

@@ -340,7 +340,11 @@ fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
 pub static LAB: Lab = Lab {
     name: "web",
     summary: "requests a second and latency of a static web server over 1 to 1000 connections",
-    probes: &[THROUGHPUT.probe, LATENCY.probe, BESIDE.rows.probe],
+    probes: &[
+        (THROUGHPUT.probe, "answers that all connections together receive completely in a second"),
+        (LATENCY.probe, "from the sending of a request, or from when it was due, to the last byte of its answer"),
+        (BESIDE.rows.probe, desktop::MEANING),
+    ],
     settings: &[
         Setting::new("server", "embedded", "embedded, nginx or apache, started privately").one_of(&["embedded", "nginx", "apache"]),
         Setting::new("mpm", "event", "Apache's way to work on connections: prefork, worker or event")
