@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_diagnose::probes::groups::{GROUP_CAUSES, Group, group};
+use fingerpost_diagnose::probes::groups::{Group, group};
 use serde::Serialize;
 
 use crate::ratio::Ratio;
@@ -78,10 +78,9 @@ fn is_made_of_others(row: &Row) -> bool {
 }
 
 fn words(part: &Together) -> String {
-    let known = GROUP_CAUSES.iter().find(|c| c.group == part.0).map(|c| c.words);
     match part.0 {
         Group::Workload => part.1.to_owned(),
-        _ => known.unwrap_or("user-mode arithmetic").to_owned(),
+        of => of.cause().map_or("user-mode arithmetic", |c| c.words).to_owned(),
     }
 }
 

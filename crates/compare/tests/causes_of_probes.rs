@@ -1,6 +1,7 @@
 //! Made-up systems with one known difference: the common factor of the probes must be found, and its neighbours not accused.
 
 use fingerpost_compare::{Comparison, Options, Verdict, compare};
+use fingerpost_record::cause::CAUSES;
 use fingerpost_record::{Better, Estimate, Finding, Layer, Measurement, Outcome, Params, Process, Run, Status, Unit};
 
 /// Probes with plausible costs in nanoseconds, and how many system calls each makes.
@@ -31,25 +32,24 @@ const PROBES: &[(&str, f64, f64)] = &[
     ("fs.create", 9_000.0, 3.0),
 ];
 
+fn row(probe: &str, value: f64) -> Measurement {
+    let spread = |i: usize| value * (1.0 + 0.002 * (i as f64 - 5.5) / 5.5);
+    Measurement {
+        probe: probe.into(),
+        version: 1,
+        params: Params::new(),
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        outcome: Outcome::Measured,
+        reason: None,
+        estimate: Some(Estimate { value, low: value * 0.998, high: value * 1.002, confidence: 0.95 }),
+        percentiles: None,
+        processes: (0..12).map(|i| Process { value: Some(spread(i)), samples: vec![spread(i)], batch: 1, ..Process::default() }).collect(),
+    }
+}
+
 fn run(cost: impl Fn(&str, f64, f64) -> f64) -> Run {
-    let row = |(probe, ns, calls): &(&str, f64, f64)| {
-        let value = cost(probe, *ns, *calls);
-        let spread = |i: usize| value * (1.0 + 0.002 * (i as f64 - 5.5) / 5.5);
-        Measurement {
-            probe: (*probe).into(),
-            version: 1,
-            params: Params::new(),
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            outcome: Outcome::Measured,
-            reason: None,
-            estimate: Some(Estimate { value, low: value * 0.998, high: value * 1.002, confidence: 0.95 }),
-            percentiles: None,
-            processes: (0..12)
-                .map(|i| Process { value: Some(spread(i)), samples: vec![spread(i)], batch: 1, ..Process::default() })
-                .collect(),
-        }
-    };
+    let row = |(probe, ns, calls): &(&str, f64, f64)| row(probe, cost(probe, *ns, *calls));
     let mut run = Run { id: "made-up".into(), measurements: PROBES.iter().map(row).collect(), ..Run::default() };
     run.host.cpu.model = "one and the same".into();
     run
@@ -129,6 +129,21 @@ fn one_subsystem_alone_is_named_and_the_others_are_cleared() {
         assert_eq!(accused(&c), [cause]);
         assert!(c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared));
         assert!(c.unexplained < 0.01);
+    }
+}
+
+#[test]
+fn a_cause_that_names_its_probes_needs_no_more_than_its_entry() {
+    for cause in CAUSES.iter().filter(|c| !c.probes.is_empty()) {
+        let with = |ns: f64| {
+            let mut run = run(|_, ns, _| ns);
+            run.measurements.extend(cause.probes.iter().map(|name| row(&name.replace("*", "one"), ns)));
+            run
+        };
+        let c = compare(&[with(400.0)], &[with(800.0)], &Options::default());
+        assert_eq!((first(&c).cause.as_str(), first(&c).layer, first(&c).status), (cause.name, cause.layer, Status::Guilty));
+        assert_eq!(accused(&c), [cause.name]);
+        assert!(c.headline.contains(cause.words) && c.unexplained < 0.01, "{}", c.headline);
     }
 }
 

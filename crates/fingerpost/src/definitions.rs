@@ -16,6 +16,8 @@ pub fn of(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::cause::{CAUSES, of_probe};
+
     use super::*;
 
     #[test]
@@ -27,5 +29,12 @@ mod tests {
             assert!(meaning.len() > 15 && meaning.ends_with('.') && !meaning.contains(".."), "{name}: {meaning}");
         }
         assert_eq!(of("nothing"), None);
+    }
+
+    #[test]
+    fn a_cause_that_names_probes_names_some_that_there_are() {
+        let pointed_at: Vec<&str> = fingerpost_probes::all().filter_map(|probe| of_probe(probe.name)).map(|cause| cause.name).collect();
+        let named = CAUSES.iter().filter(|cause| !cause.probes.is_empty());
+        named.for_each(|cause| assert!(pointed_at.contains(&cause.name), "{}: {:?}", cause.name, cause.probes));
     }
 }

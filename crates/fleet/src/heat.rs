@@ -81,12 +81,12 @@ impl Picture {
     pub(crate) fn of(table: &Table) -> Picture {
         let mut columns: Vec<u32> = (0..table.rows.len() as u32).collect();
         let row = |n: u32| &table.rows[n as usize];
-        columns.sort_by_key(|n| (row(*n).group as u8, row(*n).name()));
+        columns.sort_by_key(|n| (row(*n).group.number(), row(*n).name()));
         columns.truncate(MOST_COLUMNS);
         let mut families: Vec<(usize, String)> = Vec::new();
         for (at, n) in columns.iter().enumerate() {
             if at == 0 || row(*n).group != row(columns[at - 1]).group {
-                families.push((at, table.family_name(row(*n).group as u8)));
+                families.push((at, table.family_name(row(*n).group.number())));
             }
         }
         Picture { rows: columns.iter().map(|n| row(*n).name()).collect(), families, columns, ..Picture::default() }

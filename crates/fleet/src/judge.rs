@@ -40,7 +40,7 @@ pub fn judge(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
     let mut table = Table::of(sweep)?;
     let again = confirmations(sweep, &mut table)?;
     let mut verdicts = Verdicts { id: sweep.manifest.id.clone(), started: sweep.manifest.started.clone(), ..Verdicts::default() };
-    let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group as u8).collect();
+    let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group.number()).collect();
     verdicts.heat.families = families.iter().map(|f| table.family_name(*f)).collect();
     verdicts.picture = pictured.then(|| Picture::of(&table));
     for (kind, members) in table.groups() {

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use fingerpost_diagnose::fleet::FEWEST;
-use fingerpost_diagnose::probes::groups::GROUP_CAUSES;
 use fingerpost_record::Layer;
 
 use crate::description::Description;
@@ -178,7 +177,7 @@ impl<'a> Usual<'a> {
         let rows = host.failed.iter().filter(|(row, _)| alone(*row as usize)).take(MOST_FAILED);
         let odd = |(row, reason): &(u32, String)| {
             let row = &self.names[*row as usize];
-            let of_group = GROUP_CAUSES.iter().find(|cause| cause.group == row.group);
+            let of_group = row.group.cause();
             // Large pages that were asked for and not given are no slow faults.
             let cause = if reason.contains("large page") { "memory.page_size" } else { of_group.map_or("", |cause| cause.cause) };
             Some(Odd {

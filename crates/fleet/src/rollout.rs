@@ -55,7 +55,7 @@ pub fn rollout(before: &Sweep, after: &Sweep, treated: Option<&BTreeSet<String>>
 }
 
 fn judged(table: &Table, pairs: &[Pair]) -> Rollout {
-    let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group as u8).collect();
+    let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group.number()).collect();
     let rows = (0..table.rows.len() as u32).map(Unit::Row);
     let units: Vec<Unit> = std::iter::once(Unit::All).chain(families.into_iter().map(Unit::Family)).chain(rows).collect();
     let effect = |unit: &Unit| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fingerpost_diagnose::fleet::{self, Grid, peer_group};
-use fingerpost_diagnose::probes::groups::{GROUP_CAUSES, Group, GroupCause, group};
+use fingerpost_diagnose::probes::groups::{Group, GroupCause, group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit, few_processes};
 
 use crate::description::{self, Description};
@@ -142,13 +142,13 @@ impl Table {
     pub(crate) fn is_within(&self, row: u32, unit: fleet::Unit) -> bool {
         match unit {
             fleet::Unit::All => true,
-            fleet::Unit::Family(family) => self.rows[row as usize].group as u8 == family,
+            fleet::Unit::Family(family) => self.rows[row as usize].group.number() == family,
             fleet::Unit::Row(only) => row == only,
         }
     }
 
     fn group_of(&self, family: u8) -> Option<Group> {
-        self.rows.iter().map(|row| row.group).find(|group| *group as u8 == family)
+        self.rows.iter().map(|row| row.group).find(|group| group.number() == family)
     }
 
     /// A family as a person calls it.
@@ -156,19 +156,18 @@ impl Table {
         let words = |group: Group| match group {
             Group::Cpu => "arithmetic in user mode",
             Group::Workload => "servers and programs under load",
-            other => GROUP_CAUSES.iter().find(|c| c.group == other).map_or("other rows", |c| c.words),
+            other => other.cause().map_or("other rows", |c| c.words),
         };
         self.group_of(family).map_or_else(String::new, |group| words(group).to_owned())
     }
 
     /// The cause that a unit points at by itself.
-    pub(crate) fn cause_of(&self, unit: fleet::Unit) -> Option<&'static GroupCause> {
-        let of = match unit {
-            fleet::Unit::All => return None,
-            fleet::Unit::Family(family) => self.group_of(family)?,
-            fleet::Unit::Row(row) => self.rows[row as usize].group,
-        };
-        GROUP_CAUSES.iter().find(|cause| cause.group == of)
+    pub(crate) fn cause_of(&self, unit: fleet::Unit) -> Option<GroupCause> {
+        match unit {
+            fleet::Unit::All => None,
+            fleet::Unit::Family(family) => self.group_of(family)?.cause(),
+            fleet::Unit::Row(row) => self.rows[row as usize].group.cause(),
+        }
     }
 
     /// A unit as a person calls it.
@@ -192,7 +191,7 @@ impl Table {
     /// The figures of these hosts. They lie host by host here and row by row there: some hosts' next rows are taken in turns, so that
     /// what is written lies together.
     pub fn grid(&self, hosts: &[usize]) -> Grid {
-        let mut grid = Grid::new(hosts.len(), self.rows.iter().map(|row| row.group as u8).collect());
+        let mut grid = Grid::new(hosts.len(), self.rows.iter().map(|row| row.group.number()).collect());
         let cells: Vec<&[Cell]> = hosts.iter().map(|host| &self.hosts[*host].cells[..]).collect();
         for (block, cells) in cells.chunks(TOGETHER).enumerate() {
             let longest = cells.iter().map(|cells| cells.len()).max().unwrap_or(0);

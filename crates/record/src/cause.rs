@@ -16,6 +16,12 @@ pub fn cause(name: &str) -> Option<&'static Cause> {
     CAUSES.iter().find(|c| c.name == name)
 }
 
+/// The cause that says of itself that this probe points to it.
+pub fn of_probe(probe: &str) -> Option<&'static Cause> {
+    let names = |name: &&str| name.strip_suffix('*').map_or(*name == probe, |family| probe.starts_with(family));
+    CAUSES.iter().find(|c| c.probes.iter().any(|name| names(name)))
+}
+
 /// What is said of a layer whose time grew where no cause was singled out (`LAYER.unknown`).
 const UNKNOWN: &[(&str, &str)] = &[
     ("application.unknown", "unexplained time in the application"),

@@ -1,6 +1,7 @@
 //! Which part of the system each probe exercises.
 
 use fingerpost_record::Layer;
+use fingerpost_record::cause::{CAUSES, of_probe};
 
 /// Probes that one cause moves together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,11 +34,27 @@ pub enum Group {
     Lock,
     /// How far two CPUs in the kernel slow each other.
     Parallel,
+    /// What points to a cause that names its own probes, and has no rule here: by the cause's name.
+    Of(&'static str),
     /// A server or program under load.
     Workload,
 }
 
+impl Group {
+    /// Its number, in the order above.
+    pub fn number(self) -> u8 {
+        let all = [Group::Cpu].into_iter().chain(group_causes().map(|c| c.group)).chain([Group::Workload]);
+        all.take_while(|group| *group != self).count() as u8
+    }
+
+    /// The cause that it points at; none for those that have their own rules.
+    pub fn cause(self) -> Option<GroupCause> {
+        group_causes().find(|c| c.group == self)
+    }
+}
+
 /// A cause that a whole group points at.
+#[derive(Clone, Copy)]
 pub struct GroupCause {
     /// The group.
     pub group: Group,
@@ -49,8 +66,14 @@ pub struct GroupCause {
     pub words: &'static str,
 }
 
-/// The causes by group. `Cpu` and `Workload` have their own rules.
-pub const GROUP_CAUSES: &[GroupCause] = &[
+/// The causes by group, and after them those that name their probes. `Cpu` and `Workload` have their own rules.
+pub fn group_causes() -> impl Iterator<Item = GroupCause> {
+    let named = CAUSES.iter().filter(|c| !c.probes.is_empty());
+    let named = named.map(|c| GroupCause { group: Group::Of(c.name), cause: c.name, layer: c.layer, words: c.words });
+    GROUP_CAUSES.iter().copied().chain(named)
+}
+
+const GROUP_CAUSES: &[GroupCause] = &[
     GroupCause { group: Group::Clock, cause: "kernel.clock", layer: Layer::Kernel, words: "reading the clock" },
     GroupCause { group: Group::Syscall, cause: "kernel.work", layer: Layer::Kernel, words: "the kernel's work inside system calls" },
     GroupCause { group: Group::Signal, cause: "kernel.signal", layer: Layer::Kernel, words: "signal handling" },
@@ -66,8 +89,12 @@ pub const GROUP_CAUSES: &[GroupCause] = &[
     GroupCause { group: Group::Parallel, cause: "kernel.locking", layer: Layer::Kernel, words: "the kernel's own locking" },
 ];
 
-/// The group of a probe, by its name. Labs' own rows count as workloads.
+/// The group of a probe, by its name: a cause that names it comes before its family. Labs' own rows count as workloads.
 pub fn group(probe: &str) -> Group {
+    of_probe(probe).map_or_else(|| of_family(probe), |cause| Group::Of(cause.name))
+}
+
+fn of_family(probe: &str) -> Group {
     let (family, name) = probe.split_once('.').unwrap_or((probe, ""));
     match family {
         "cpu" => Group::Cpu,

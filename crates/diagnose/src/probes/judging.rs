@@ -15,7 +15,7 @@
 use fingerpost_record::cause::thresholds::{LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING};
 use fingerpost_record::{Finding, Layer, Observation, Status};
 
-use super::groups::{GROUP_CAUSES, Group, GroupCause, entries};
+use super::groups::{Group, GroupCause, entries, group_causes};
 use super::seen::{Clients, Compared, Verdict};
 use super::view::{Item, View};
 use super::{changed, cpu, machines};
@@ -37,8 +37,8 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     machines::other_processor(&mut view, total, &mut findings);
     let cpu_cleared = cpu_is_out(&findings, &view);
     findings.extend(entry(&mut view, total, cpu_cleared));
-    for cause in GROUP_CAUSES {
-        findings.extend(of_group(&mut view, cause, total, cpu_cleared));
+    for cause in group_causes() {
+        findings.extend(of_group(&mut view, &cause, total, cpu_cleared));
     }
     findings.extend(scaling(&mut view, compared.curves, total));
     findings.extend(paging(&view));

@@ -16,11 +16,11 @@ pub use view::is_cost;
 mod tests {
     use fingerpost_record::cause::cause;
 
-    use super::groups::GROUP_CAUSES;
+    use super::groups::group_causes;
 
     #[test]
     fn what_probes_point_to_is_in_the_registry() {
-        for of_group in GROUP_CAUSES {
+        for of_group in group_causes() {
             assert_eq!(cause(of_group.cause).map(|c| c.layer), Some(of_group.layer), "{}", of_group.cause);
         }
     }

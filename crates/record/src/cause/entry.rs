@@ -17,6 +17,8 @@ pub struct Cause {
     pub words: &'static str,
     /// The places of followed requests where it acts.
     pub places: &'static [Place],
+    /// The probes whose rows point to it and to nothing else, by name; `random.*` is all of a family.
+    pub probes: &'static [&'static str],
     /// The parts of a budget that it moves.
     pub moves: &'static [Kind],
     /// What tells it from its neighbours, in words.
@@ -40,10 +42,11 @@ pub enum Need {
 
 /// A cause by its name, its layer, what a table of suspects calls it and what a headline does, with what is said of most.
 pub(super) const fn named(name: &'static str, layer: Layer, label: &'static str, words: &'static str) -> Cause {
-    Cause { name, layer, label, words, places: &[], moves: &[], tells: "", needs: &[Need::Followed], follows: &[], thresholds: &[] }
+    let needs = &[Need::Followed];
+    Cause { name, layer, label, words, places: &[], probes: &[], moves: &[], tells: "", needs, follows: &[], thresholds: &[] }
 }
 
-/// A cause that the rows of a family of probes point to.
+/// A cause that the rows of a family of probes point to: its `probes`, or a group that `fingerpost-diagnose` has a rule for.
 pub(super) const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
     Cause {
         tells: "the rows of its probes change, and others do not",
