@@ -30,10 +30,6 @@ pub enum Group {
     Memory,
     /// Files and flushes.
     Storage,
-    /// Locks between threads.
-    Lock,
-    /// How far two CPUs in the kernel slow each other.
-    Parallel,
     /// What points to a cause that names its own probes, and has no rule here: by the cause's name.
     Of(&'static str),
     /// A server or program under load.
@@ -85,8 +81,6 @@ const GROUP_CAUSES: &[GroupCause] = &[
     GroupCause { group: Group::Fault, cause: "memory.fault", layer: Layer::Memory, words: "memory mapping and page faults" },
     GroupCause { group: Group::Memory, cause: "memory.bandwidth", layer: Layer::Memory, words: "memory latency and bandwidth" },
     GroupCause { group: Group::Storage, cause: "storage.latency", layer: Layer::Storage, words: "files and storage" },
-    GroupCause { group: Group::Lock, cause: "kernel.futex", layer: Layer::Kernel, words: "locks between threads" },
-    GroupCause { group: Group::Parallel, cause: "kernel.locking", layer: Layer::Kernel, words: "the kernel's own locking" },
 ];
 
 /// The group of a probe, by its name: a cause that names it comes before its family. Labs' own rows count as workloads.
@@ -113,8 +107,6 @@ fn of_family(probe: &str) -> Group {
         "vm" | "zerofill" => Group::Fault,
         "memory" => Group::Memory,
         "fs" => Group::Storage,
-        "sync" => Group::Lock,
-        "parallel" => Group::Parallel,
         _ => Group::Workload,
     }
 }

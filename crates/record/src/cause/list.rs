@@ -360,8 +360,8 @@ pub const CAUSES: &[Cause] = &[
     of_probes("memory.mapping", Layer::Memory, "the call that maps memory"),
     of_probes("memory.first_touch", Layer::Memory, "page faults with their zero-filling"),
     of_probes("memory.bandwidth", Layer::Memory, "memory latency and bandwidth"),
-    of_probes("kernel.futex", Layer::Kernel, "locks between threads"),
-    of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking"),
+    Cause { probes: &["sync.*"], ..of_probes("kernel.futex", Layer::Kernel, "locks between threads") },
+    Cause { probes: &["parallel.*"], ..of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking") },
     of_probes("kernel.scaling", Layer::Kernel, "locks or threads below the program"),
     Cause {
         tells: "the same applications launched with swap in another place",
