@@ -11,13 +11,14 @@ fn main() {
     for path in ["../../.git/HEAD", "../../.git/index"] {
         println!("cargo::rerun-if-changed={path}");
     }
-    if variable("PROFILE") == "release" && links_with(FOLD) {
-        println!("cargo::rustc-link-arg-bins={FOLD}");
+    if variable("PROFILE") == "release" {
+        SMALL.iter().filter(|argument| links_with(argument)).for_each(|argument| println!("cargo::rustc-link-arg-bins={argument}"));
     }
 }
 
-/// Functions whose code is the same become one, a twentieth of the binary. The linker that comes with rustc can do it, GNU ld cannot.
-const FOLD: &str = "-Wl,--icf=all";
+/// Functions whose code is the same become one, a twentieth of the binary, which the linker that comes with rustc can do and GNU ld cannot.
+/// The index of the tables for unwinding is left out: nothing is unwound (`panic = "abort"`), and debuggers read the tables themselves.
+const SMALL: [&str; 2] = ["-Wl,--icf=all", "-Wl,--no-eh-frame-hdr"];
 
 /// Whether a program can be linked with this argument here.
 fn links_with(argument: &str) -> bool {
