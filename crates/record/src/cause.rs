@@ -19,7 +19,7 @@ pub fn cause(name: &str) -> Option<&'static Cause> {
 /// The cause that says of itself that this probe points to it.
 pub fn of_probe(probe: &str) -> Option<&'static Cause> {
     let names = |name: &&str| name.strip_suffix('*').map_or(*name == probe, |family| probe.starts_with(family));
-    CAUSES.iter().find(|c| c.probes.iter().any(|name| names(name)))
+    CAUSES.iter().find(|c| c.probes.iter().any(names))
 }
 
 /// What is said of a layer whose time grew where no cause was singled out (`LAYER.unknown`).
