@@ -53,4 +53,22 @@ mod tests {
         let sentence = told(" at a.rs:3", &"index\n\u{1b}[2J".to_owned());
         assert!(sentence.contains("at a.rs:3 (index ") && sentence.contains("/issues") && !sentence.contains('\u{1b}'), "{sentence}");
     }
+
+    /// Set for the process that panics: this test started again.
+    const PANICS: &str = "FINGERPOST_TEST_PANICS";
+
+    #[test]
+    fn a_panic_of_any_thread_ends_the_process_with_a_sentence_and_its_status() {
+        if std::env::var_os(PANICS).is_some() {
+            ends_with(BROKE_OFF);
+            let _ = std::thread::spawn(|| panic!("for a test")).join();
+            unreachable!("the process has ended");
+        }
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["a_panic_of_any_thread", "--nocapture"]).env(PANICS, "1");
+        let ended = again.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(BROKE_OFF), "{said}");
+        assert!(said.contains("this is a defect of fingerpost") && said.contains("(for a test)"), "{said}");
+    }
 }

@@ -337,7 +337,7 @@ fn delays_observation(delays: Result<Totals, String>) -> Observation {
     }
 }
 
-/// What a thread gave when it ended: nothing after a defect in it.
+/// What a thread gave when it ended. (A defect in it ends the process; in tests it is nothing.)
 fn ended<T>(thread: io::Result<JoinHandle<Result<T, String>>>, does: &str) -> Option<Result<T, String>> {
     match thread {
         Ok(thread) => thread.join().ok(),

@@ -30,8 +30,8 @@ impl Token {
     }
 
     /// A token that another process made: 32 hexadecimal digits.
-    pub fn of(text: String) -> Option<Token> {
-        (text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit())).then_some(Token(text))
+    pub fn of(digits: &str) -> Option<Token> {
+        (digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then(|| Token(digits.to_owned()))
     }
 
     /// Its digits.

@@ -133,7 +133,7 @@ impl Jobs {
                 s.what
             )));
         }
-        let number = current.as_ref().map_or(1, |s| s.job + 1);
+        let number = current.as_ref().map_or_else(first_number, |s| s.job + 1);
         let mut command = Command::new(&self.program);
         command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let (sender, started) = mpsc::channel();
@@ -175,6 +175,11 @@ impl Jobs {
             let _ = child::signal_group(s.group, libc::SIGKILL);
         }
     }
+}
+
+/// The first measurement's number: none that a page has which was made before this process began.
+fn first_number() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_millis() as u64)
 }
 
 type Shared = (Mutex<Option<State>>, Condvar);
@@ -325,11 +330,11 @@ mod tests {
         let (jobs, words) = shell(
             r#"echo '{"event":"progress","doing":"x","done":0.5}' >&2; echo careful >&2; echo '{"event":"kept","id":"20260101T000000Z-00000001"}' >&2"#,
         );
-        assert_eq!(jobs.start("a test", &words, false).unwrap(), 1);
+        let first = jobs.start("a test", &words, false).unwrap();
         let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
         assert_eq!((state.done, state.notes.as_slice(), state.well), (0.5, &["careful".to_owned()][..], true));
         assert_eq!(state.run.as_deref(), Some("20260101T000000Z-00000001"));
-        assert_eq!(jobs.start("another", &words, false).unwrap(), 2);
+        assert_eq!(jobs.start("another", &words, false).unwrap(), first + 1);
         jobs.end();
     }
 

@@ -25,10 +25,15 @@ use std::sync::atomic::AtomicBool;
 pub use event::{Event, Live, LivePart};
 pub use options::{Choice, Options, Setting};
 
+/// What stands behind the token for a process that is started after another broke off.
+const AGAIN: &str = " again";
+
 /// A page that is bound to its port and not yet serving.
 pub struct Page {
     listener: TcpListener,
     token: guard::Token,
+    /// Whether it broke off before.
+    again: bool,
 }
 
 impl Page {
@@ -38,7 +43,7 @@ impl Page {
     /// When the port is taken, or the system gives no randomness.
     pub fn bind(port: u16) -> io::Result<Page> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-        Ok(Page { listener, token: guard::Token::random()? })
+        Ok(Page { listener, token: guard::Token::random()?, again: false })
     }
 
     /// The address to open, token included.
@@ -50,14 +55,15 @@ impl Page {
     }
 
     /// Starts a process that takes the page over with [`Page::taken_over`]. It has the socket as its standard output and reads the token
-    /// from its standard input, because words and variables of a process are seen by others.
+    /// from its standard input, because words and variables of a process are seen by others. One that is started after another broke off
+    /// (`again`) reads nothing before it is asked: what it reads may be what the other one broke off at.
     ///
     /// # Errors
     /// When the process cannot be started, or ends at once.
-    pub fn start(&self, command: &mut Command) -> io::Result<Child> {
+    pub fn start(&self, command: &mut Command, again: bool) -> io::Result<Child> {
         let listener = OwnedFd::from(self.listener.try_clone()?);
         let mut child = command.stdin(Stdio::piped()).stdout(listener).spawn()?;
-        child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(self.token.text().as_bytes()))?;
+        child.stdin.take().map_or(Ok(()), |mut pipe| writeln!(pipe, "{}{}", self.token.text(), if again { AGAIN } else { "" }))?;
         Ok(child)
     }
 
@@ -69,8 +75,9 @@ impl Page {
         let listener = TcpListener::from(io::stdout().as_fd().try_clone_to_owned()?);
         let mut text = String::new();
         io::stdin().take(64).read_to_string(&mut text)?;
-        let token = guard::Token::of(text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no token was handed over"))?;
-        Ok(Page { listener, token })
+        let (digits, again) = text.trim_end().strip_suffix(AGAIN).map_or((text.trim_end(), false), |digits| (digits, true));
+        let token = guard::Token::of(digits).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no token was handed over"))?;
+        Ok(Page { listener, token, again })
     }
 
     /// Serves until `stop` is set; a measurement that runs then is stopped, and what it measured is kept.
@@ -78,6 +85,6 @@ impl Page {
     /// # Errors
     /// When serving cannot begin.
     pub fn serve(self, options: Options, stop: Arc<AtomicBool>) -> io::Result<()> {
-        server::run(self.listener, self.token, options, stop)
+        server::run(self.listener, self.token, self.again, options, stop)
     }
 }

@@ -37,13 +37,15 @@ const CONNECTION: Duration = Duration::from_secs(900);
 const HEAD_BYTES: usize = 16 << 10;
 
 /// Serves a socket that is bound already, behind the token, until told to stop.
-pub fn run(listener: TcpListener, token: Token, options: Options, stop: Arc<AtomicBool>) -> io::Result<()> {
+pub fn run(listener: TcpListener, token: Token, again: bool, options: Options, stop: Arc<AtomicBool>) -> io::Result<()> {
     // Blocking work (reading runs) has threads of its own.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build()?;
     let port = listener.local_addr()?.port();
     listener.set_nonblocking(true)?;
     let site = Arc::new(Site::new(options, token.base()));
-    site.index.warm();
+    if !again {
+        site.index.warm();
+    }
     let guarded = Arc::new(Guarded { router: routes::router(site.clone()), token, port, answers: Semaphore::new(ANSWERS) });
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;

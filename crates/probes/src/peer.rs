@@ -43,7 +43,7 @@ impl Peer {
                     }
                 }
                 drop(held);
-                // A panic must not unwind into the parent's frames, whose destructors are not the child's to run.
+                // A panic ends the process at once in the program; in tests it must not unwind into the parent's frames.
                 let pinned = fingerpost_sys::affinity::pin(&[cpu]);
                 let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pinned.and_then(|()| body())));
                 let status = match done {

@@ -84,7 +84,7 @@ pub fn uuid_of(path: &Path) -> Option<[u8; 16]> {
 
 /// Makes a file of so many bytes without holes, readable by its owner alone: what an area on a file system needs.
 pub fn make_file(path: &Path, bytes: u64) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: fallocate takes an open descriptor and plain numbers.
     if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
@@ -93,8 +93,9 @@ pub fn make_file(path: &Path, bytes: u64) -> io::Result<()> {
     match io::Error::last_os_error() {
         // File systems that cannot reserve blocks must be written to.
         e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
-            file.sync_all()
+            let mut writer = io::BufWriter::with_capacity(1 << 20, file);
+            io::copy(&mut io::repeat(0).take(bytes), &mut writer)?;
+            writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
         }
         e => Err(e),
     }

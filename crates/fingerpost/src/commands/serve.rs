@@ -9,7 +9,7 @@ use fingerpost_record::archive::Archive;
 
 use super::serve_guard;
 use crate::exit::{Done, say, usage};
-use crate::{definitions, output, timings};
+use crate::{conduct, definitions, output, timings};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -32,16 +32,19 @@ pub struct Args {
 /// Serves until interrupted.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let program = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
+    // The kernel says so of a file that was replaced since the outer process began. What lies there now is another version, which can measure.
+    let program = program.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map_or(program.clone(), Into::into);
     let archive = Archive::open(None)?;
     if serve_guard::is_inside() {
         let (choices, apis) = (choices(), timings::apis());
         return serve_guard::serve(Options { archive, program, choices, apis, sweeps: args.sweeps, define: definitions::of });
     }
     let page = Page::bind(args.port).or_else(|e| usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)))?;
+    let stop = conduct::stopped_by_signals()?;
     let address = page.address()?;
     output::write(|out| writeln!(out, "{address}"))?;
     say("open this address in a browser on this machine; Ctrl-C ends");
-    serve_guard::guarded(&page)
+    serve_guard::guarded(&page, &stop)
 }
 
 /// Whether a setting names files, other servers, or what a server may load: who asks for that sits at a terminal.

@@ -4,7 +4,7 @@
 //! That process is this program again with the same arguments, told by the name that it is started under.
 
 use std::collections::VecDeque;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -37,20 +37,24 @@ pub fn serve(options: Options) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// Has the page served until a signal comes.
-pub fn guarded(page: &Page) -> anyhow::Result<Done> {
-    let stop = conduct::stopped_by_signals()?;
+/// Has the page served until `stop` is set.
+pub fn guarded(page: &Page, stop: &AtomicBool) -> anyhow::Result<Done> {
     let mut starts = VecDeque::new();
     loop {
-        let status = one(page, &stop)?;
+        let status = one(page, !starts.is_empty(), stop)?;
         let broke_off = status.code().is_none_or(|code| code == defect::BROKE_OFF);
         match status.code() {
             _ if broke_off && !stop.load(Ordering::Relaxed) => {}
+            // It was told to end before it could attend to that.
+            None if status.signal() == Some(libc::SIGTERM) => return Ok(Done::Well),
             Some(2) => return Ok(Done::BadInput),
             Some(0) => return Ok(Done::Well),
             _ => return Ok(Done::MeasurementFailed),
         }
-        starts.retain(|at: &Instant| at.elapsed() < WITHIN);
+        // The last one is kept however long ago it was: what a process reads unasked may be what ended the one before.
+        while starts.len() > 1 && starts.front().is_some_and(|at: &Instant| at.elapsed() >= WITHIN) {
+            starts.pop_front();
+        }
         if starts.len() == STARTS {
             anyhow::bail!("the page broke off {STARTS} times within a minute, and is not served any more");
         }
@@ -60,10 +64,10 @@ pub fn guarded(page: &Page) -> anyhow::Result<Done> {
 }
 
 /// One inner process, until it ends. What signals ask for is passed on to it: it has a process group of its own, so that a terminal asks once.
-fn one(page: &Page, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
+fn one(page: &Page, again: bool, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0(INSIDE).args(std::env::args_os().skip(1));
-    let mut inner = page.start(child::die_with_parent(&mut command)).context("cannot start the process that serves the page")?;
+    let mut inner = page.start(child::die_with_parent(&mut command), again).context("cannot start the process that serves the page")?;
     let mut asked = false;
     loop {
         if let Some(status) = inner.try_wait().context("cannot wait for the process that serves the page")? {

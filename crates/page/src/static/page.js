@@ -86,7 +86,9 @@ if (job) {
     $("job-stop").disabled = $("job-stop").hidden = s.phase === "ended";
   };
   const poll = async () => {
-    const s = await jobState().catch(() => null);
+    const s = await jobState().catch(() => undefined);
+    // It ended with the process that served the page, if nothing is known of it.
+    if (s === null) { location.reload(); return; }
     if (s) {
       show(s);
       await draw(s).catch(() => null);
@@ -179,7 +181,12 @@ if (calculator) {
     let looping = null;
     addEventListener("pagehide", () => { if (looping !== null) navigator.sendBeacon(`${base}/measure/stop?job=${looping}`); });
     const follow = async (number) => {
-      const s = await jobState().catch(() => null);
+      const s = await jobState().catch(() => undefined);
+      if (s === null) {
+        looping = null;
+        say("The measurement has ended, because the page broke off.");
+        return buttons(false);
+      }
       // Another window's measurement is none of ours.
       if (s && s.job !== number) return buttons(false);
       if (s && s.timings.length === 4) {

@@ -269,7 +269,17 @@ impl Reader {
 
     /// Waits for an answer.
     pub fn hear(&mut self) -> Result<String, WorkloadError> {
-        self.hear_until(&mut || None)
+        // Without a look now and then: it may be timed on the CPU that this thread would wake on.
+        let answer = self.pipes.answers.recv().map_err(|_| self.gone())?;
+        self.understood(answer)
+    }
+
+    fn understood(&self, answer: io::Result<String>) -> Result<String, WorkloadError> {
+        let line = answer.map_err(|e| WorkloadError::Failed(e.to_string()))?;
+        match line.strip_prefix("fail ") {
+            Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
+            None => Ok(line),
+        }
     }
 
     /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is to be stopped then.
@@ -281,11 +291,7 @@ impl Reader {
             return match self.pipes.answers.recv_timeout(LOOK_EVERY) {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
-                Ok(Err(e)) => Err(WorkloadError::Failed(e.to_string())),
-                Ok(Ok(line)) => match line.strip_prefix("fail ") {
-                    Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
-                    None => Ok(line),
-                },
+                Ok(answer) => self.understood(answer),
             };
         }
     }
