@@ -96,6 +96,11 @@ impl Stamps {
 
     /// Takes what was written since the last time.
     pub fn drain(&self) -> Drained {
+        self.drain_by(Instant::now() + UNFILLED)
+    }
+
+    /// The same, waiting until then for places that are not filled yet.
+    fn drain_by(&self, deadline: Instant) -> Drained {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let header = self.ring.header();
         let (head, dropped) = (header.head.load(Ordering::Acquire), header.dropped.load(Ordering::Relaxed));
@@ -105,7 +110,6 @@ impl Stamps {
             // No writer of ours goes so far.
             drained.lost = drained.lost.saturating_add(written);
         } else {
-            let deadline = Instant::now() + UNFILLED;
             for index in read.0..read.0 + written {
                 match self.ring.read(index, deadline) {
                     Some(stamp) => drained.stamps.push(stamp),
@@ -315,8 +319,10 @@ mod tests {
                 })
             };
             let writers = [1, 2, 3].map(write);
+            // Longer than a thread waits for a CPU between taking its place and filling it, however busy the machine is.
+            let patience = Duration::from_secs(60);
             while writers.iter().any(|w| !w.is_finished()) {
-                seen.push(stamps.drain());
+                seen.push(stamps.drain_by(Instant::now() + patience));
             }
         });
         seen.push(stamps.drain());
