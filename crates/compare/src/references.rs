@@ -28,7 +28,7 @@ const TABLES: &[(&str, &str)] = &[
 ];
 
 /// What the articles tell besides, as observations.
-const ASIDES: &[&str] = &[
+const TOTALS: &[&str] = &[
     include_str!("../data/flops-mix.json"),
     include_str!("../data/bottleneck-search.json"),
     include_str!("../data/mysql-percent.json"),
@@ -148,7 +148,7 @@ pub fn published(id: &str) -> Option<String> {
 }
 
 #[derive(Deserialize)]
-struct Aside {
+struct Totals {
     source: String,
     workload: String,
     observer: String,
@@ -189,13 +189,13 @@ pub fn load(name: &str) -> Option<Run> {
         run.measurements.extend(rows);
         sources.entry(table.source).or_default().push(table.title);
     }
-    for aside in ASIDES.iter().map(|text| data::<Aside>(text)) {
-        let Some(totals) = aside.totals.get(name) else { continue };
+    for observed in TOTALS.iter().map(|text| data::<Totals>(text)) {
+        let Some(totals) = observed.totals.get(name) else { continue };
         run.observations.push(Observation {
-            workload: aside.workload,
+            workload: observed.workload,
             params: Params::new(),
-            observer: aside.observer,
-            source: aside.source,
+            observer: observed.observer,
+            source: observed.source,
             totals: totals.clone(),
             ..Observation::default()
         });

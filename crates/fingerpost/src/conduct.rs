@@ -270,7 +270,10 @@ fn run_lab(lab: &LabRun, plan: &Plan, options: &Options, scratch: &mut Scratch, 
 
 /// Cleans up after runs that were killed, and says so.
 pub fn clean_up(quiet: bool) {
-    scratch::sweep().iter().filter(|_| !quiet).for_each(|sentence| say(sentence));
+    let told = scratch::sweep();
+    if !quiet {
+        told.iter().for_each(|sentence| say(sentence));
+    }
 }
 
 /// Sets the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the program at once.

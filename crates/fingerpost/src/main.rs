@@ -13,6 +13,7 @@ mod defect;
 mod definitions;
 mod executor;
 mod exit;
+mod inner;
 mod limits;
 mod next;
 mod output;

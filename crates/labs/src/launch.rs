@@ -29,7 +29,7 @@ use self::manifest::App;
 use self::placement::Placement;
 use self::plan::{Plan, State};
 use self::pressure::{Means, Need};
-use self::rows::Book;
+use self::rows::Sequences;
 use self::sequence::{Obstacle, Push, Sequence, Step};
 use crate::{Context, Lab, LabError, Setting};
 
@@ -60,7 +60,7 @@ fn run(context: &mut Context) -> Result<(), LabError> {
 
 /// Prepares the applications, and tells which are launched and which cannot be.
 fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
-    let book = book(plan, &[], &plan.placements);
+    let sequences = sequences(plan, &[], &plan.placements);
     let (dir, data) = directories(context.scratch.path());
     let mut apps: Vec<App> = Vec::new();
     for app in &plan.apps {
@@ -76,7 +76,7 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
             Ok(()) => apps.push(app.clone()),
             Err(sentence) => {
                 let _ = std::fs::remove_dir_all(data.join(apps.len().to_string()));
-                book.skip_app(&app.name, &sentence, context.sink);
+                sequences.skip_app(&app.name, &sentence, context.sink);
             }
         }
     }
@@ -89,10 +89,10 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
     Ok(apps)
 }
 
-/// An empty book for these.
-fn book(plan: &Plan, apps: &[App], placements: &[Placement]) -> Book {
+/// No sequences yet, of these.
+fn sequences(plan: &Plan, apps: &[App], placements: &[Placement]) -> Sequences {
     let (apps, placements) = (apps.iter().map(|a| a.name.clone()).collect(), placements.iter().map(|p| p.name.clone()).collect());
-    Book::new(apps, placements, plan.stated(), plan.state.as_is())
+    Sequences::new(apps, placements, plan.stated(), plan.state.as_is())
 }
 
 fn directories(scratch: &Path) -> (PathBuf, PathBuf) {
@@ -108,7 +108,7 @@ struct Course<'c, 'r> {
     placements: Vec<Placement>,
     push: Push,
     swap_bytes: u64,
-    book: Book,
+    sequences: Sequences,
     begun: Instant,
 }
 
@@ -121,7 +121,7 @@ impl<'c, 'r> Course<'c, 'r> {
             placements: plan.placements.clone(),
             push: Push::None,
             swap_bytes: plan.swap_bytes.unwrap_or(LEAST_SWAP),
-            book: book(plan, apps, &[]),
+            sequences: sequences(plan, apps, &[]),
             begun: Instant::now(),
             context,
             plan,
@@ -130,7 +130,7 @@ impl<'c, 'r> Course<'c, 'r> {
         if let Some((share, means)) = plan.pressure {
             course.measure_need(share, means)?;
         }
-        course.book = book(plan, apps, &course.placements);
+        course.sequences = sequences(plan, apps, &course.placements);
         Ok(course)
     }
 
@@ -189,7 +189,7 @@ impl<'c, 'r> Course<'c, 'r> {
                 break;
             }
         }
-        (0..self.placements.len()).for_each(|i| self.book.tell_paging(i, self.context.sink));
+        (0..self.placements.len()).for_each(|i| self.sequences.tell_paging(i, self.context.sink));
         self.observe();
         Ok(())
     }
@@ -216,21 +216,21 @@ impl<'c, 'r> Course<'c, 'r> {
         let by_time = self.begun.elapsed().as_secs_f64() / self.context.budget.as_secs_f64().max(1e-3);
         let placement = self.placements[i].clone();
         if let Some(sentence) = self.plan.forbidden(&placement) {
-            self.book.skip(i, &sentence, self.context.sink);
+            self.sequences.skip(i, &sentence, self.context.sink);
             return Ok(false);
         }
         match self.sequence(&placement, self.push, by_rounds.min(by_time.max(by_rounds / 2.0)).clamp(0.0, 0.99)) {
             Ok(sequence) => {
                 let whole = sequence.times.len() == self.apps.len();
                 if whole || !self.context.sink.interrupted() {
-                    self.book.enter(i, &sequence);
+                    self.sequences.enter(i, &sequence);
                 }
-                self.book.tell(i, self.context.sink);
+                self.sequences.tell(i, self.context.sink);
                 // What does not fit now does not fit the next time either.
                 Ok(sequence.killed == 0)
             }
             Err(Obstacle::Placement(sentence)) => {
-                self.book.skip(i, &sentence, self.context.sink);
+                self.sequences.skip(i, &sentence, self.context.sink);
                 Ok(false)
             }
             Err(Obstacle::Failed(sentence)) => Err(LabError::Failed(sentence)),

@@ -229,11 +229,11 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Ear {
+    struct Shares {
         shares: Vec<f64>,
     }
 
-    impl Listener for Ear {
+    impl Listener for Shares {
         fn starting(&mut self, _job: usize, _round: usize, done: f64) {
             self.shares.push(done);
         }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_round_holds_every_job_once_in_an_order_that_changes() {
         let mut m = mock(|_, _| samples(100.0));
-        run(&jobs(6), EFFORT, 7, &mut m, &mut Ear::default());
+        run(&jobs(6), EFFORT, 7, &mut m, &mut Shares::default());
         let rounds: Vec<Vec<usize>> = m.calls.chunks(6).take(5).map(<[usize]>::to_vec).collect();
         for round in &rounds {
             let mut sorted = round.clone();
@@ -302,7 +302,7 @@ mod tests {
     fn time_goes_to_the_job_with_the_widest_interval() {
         let mut rng = fastrand::Rng::with_seed(9);
         let mut m = mock(move |job, _| samples(if job == 3 { 100.0 * (1.0 + 0.2 * rng.f64()) } else { 100.0 }));
-        let states = run(&jobs(6), EFFORT, 7, &mut m, &mut Ear::default());
+        let states = run(&jobs(6), EFFORT, 7, &mut m, &mut Shares::default());
         assert_eq!(states[0].processes.len(), 5);
         assert!(states[3].processes.len() > 20, "{}", states[3].processes.len());
     }
@@ -312,7 +312,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(9);
         let mut m = mock(move |job, _| samples(if job == 3 { 100.0 * (1.0 + 0.2 * rng.f64()) } else { 100.0 }));
         let effort = Effort { base_rounds: 9, ..EFFORT };
-        run(&jobs(6), effort, 7, &mut m, &mut Ear::default());
+        run(&jobs(6), effort, 7, &mut m, &mut Shares::default());
         let certain: Vec<f64> =
             m.calls.iter().enumerate().filter(|(_, job)| **job == 0).map(|(call, _)| call as f64 / m.calls.len() as f64).collect();
         assert_eq!(certain.len(), 9);
@@ -331,7 +331,7 @@ mod tests {
             _ => samples(100.0),
         });
         m.cost_of_first = Duration::from_secs(4);
-        run(&jobs(3), Effort { base_rounds: 9, ..EFFORT }, 7, &mut m, &mut Ear::default());
+        run(&jobs(3), Effort { base_rounds: 9, ..EFFORT }, 7, &mut m, &mut Shares::default());
         let last = m.calls.iter().rposition(|job| *job == 2).unwrap();
         assert!(last as f64 > 0.9 * m.calls.len() as f64, "{last} of {}", m.calls.len());
     }
@@ -352,26 +352,26 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(4);
         let mut m = mock(move |_, _| samples(100.0 + 50.0 * rng.f64()));
         // Five rounds of forty jobs of 40 ms: all of the 8 s.
-        let states = run(&jobs(40), EFFORT, 7, &mut m, &mut Ear::default());
+        let states = run(&jobs(40), EFFORT, 7, &mut m, &mut Shares::default());
         assert!(states.iter().all(|s| s.processes.len() == 5));
     }
 
     #[test]
     fn it_ends_when_all_are_certain_and_never_much_after_the_budget() {
         let mut sure = mock(|_, _| samples(100.0));
-        run(&jobs(6), EFFORT, 7, &mut sure, &mut Ear::default());
+        run(&jobs(6), EFFORT, 7, &mut sure, &mut Shares::default());
         assert_eq!(sure.calls.len(), 30);
         let mut rng = fastrand::Rng::with_seed(1);
         let mut unsure = mock(move |_, _| samples(100.0 + 50.0 * rng.f64()));
         let begun = unsure.now;
-        run(&jobs(6), EFFORT, 7, &mut unsure, &mut Ear::default());
+        run(&jobs(6), EFFORT, 7, &mut unsure, &mut Shares::default());
         assert!(unsure.now - begun <= EFFORT.budget + unsure.cost);
     }
 
     #[test]
     fn a_stuck_probe_costs_one_deadline_and_the_rest_goes_on() {
         let mut m = mock(|job, _| if job == 2 { Slice::Hung("did not end within 2 s".into()) } else { samples(100.0) });
-        let states = run(&jobs(4), EFFORT, 7, &mut m, &mut Ear::default());
+        let states = run(&jobs(4), EFFORT, 7, &mut m, &mut Shares::default());
         assert_eq!(m.calls.iter().filter(|&&j| j == 2).count(), 1);
         assert!(states[2].given_up && states[2].estimate.is_none());
         assert!([0, 1, 3].iter().all(|&j| states[j].processes.len() == 5));
@@ -384,7 +384,7 @@ mod tests {
             1 => Slice::Skipped("needs two CPUs".into()),
             _ => samples(100.0),
         });
-        let states = run(&jobs(3), EFFORT, 7, &mut m, &mut Ear::default());
+        let states = run(&jobs(3), EFFORT, 7, &mut m, &mut Shares::default());
         assert_eq!(states[0].failures.len(), 2);
         assert_eq!(m.calls.iter().filter(|&&j| j == 1).count(), 1);
         assert_eq!(states[1].skipped.as_deref(), Some("needs two CPUs"));
@@ -394,7 +394,7 @@ mod tests {
     fn an_interruption_keeps_what_was_measured() {
         let mut m = mock(|_, _| samples(100.0));
         m.stop_after = 8;
-        let states = run(&jobs(6), EFFORT, 7, &mut m, &mut Ear::default());
+        let states = run(&jobs(6), EFFORT, 7, &mut m, &mut Shares::default());
         assert_eq!(states.iter().map(|s| s.processes.len()).sum::<usize>(), 8);
         assert!(states.iter().all(|s| s.estimate.is_some()));
     }
@@ -404,7 +404,7 @@ mod tests {
         // The machine grows slower by a tenth per second: every job's figure must grow by the same factor, within a round's length.
         let mut m = mock(|_, call| samples(100.0 * (1.0 + 0.004 * call as f64)));
         let effort = Effort { base_rounds: 10, max_processes: 10, ..EFFORT };
-        let states = run(&jobs(10), effort, 7, &mut m, &mut Ear::default());
+        let states = run(&jobs(10), effort, 7, &mut m, &mut Shares::default());
         let values: Vec<f64> = states.iter().map(|s| s.estimate.unwrap().value).collect();
         let (min, max) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
         assert!(max / min < 1.04, "{values:?}");
@@ -412,9 +412,9 @@ mod tests {
 
     #[test]
     fn progress_never_goes_back_and_never_passes_the_end() {
-        let mut ear = Ear::default();
-        run(&jobs(6), EFFORT, 7, &mut mock(|_, n| samples(100.0 + (n % 7) as f64)), &mut ear);
-        assert!(ear.shares.windows(2).all(|w| w[0] <= w[1]));
-        assert!(ear.shares.iter().all(|s| (0.0..=1.0).contains(s)));
+        let mut seen = Shares::default();
+        run(&jobs(6), EFFORT, 7, &mut mock(|_, n| samples(100.0 + (n % 7) as f64)), &mut seen);
+        assert!(seen.shares.windows(2).all(|w| w[0] <= w[1]));
+        assert!(seen.shares.iter().all(|s| (0.0..=1.0).contains(s)));
     }
 }

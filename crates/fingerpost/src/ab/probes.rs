@@ -48,8 +48,8 @@ pub fn measure(
         rows[0].iter().zip(&rows[1]).map(|(a, b)| a.probe.center(&a.params).common(b.probe.center(&b.params))).collect();
     let effort = Effort { budget: options.budget, base_rounds: FIRST_LOOK, max_processes: MOST_PAIRS };
     let decided = |row: usize, state: &PairState| decided(state, rows[0][row].probe.better, options.threshold);
-    let mut ear = Ear { rows, progress };
-    let states = pairs::run(&centers, effort, options.seed, &mut both, &mut ear, &decided);
+    let mut shown = Shown { rows, progress };
+    let states = pairs::run(&centers, effort, options.seed, &mut both, &mut shown, &decided);
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
     let of = |side: usize| states.iter().enumerate().map(|(i, s)| recorder::measurement(&rows[side][i], &s[side])).collect();
     Ok([of(0), of(1)])
@@ -105,12 +105,12 @@ impl Executor for Both<'_> {
     }
 }
 
-struct Ear<'a> {
+struct Shown<'a> {
     rows: &'a [Vec<Row>; 2],
     progress: &'a Progress,
 }
 
-impl Listener for Ear<'_> {
+impl Listener for Shown<'_> {
     fn starting(&mut self, job: usize, round: usize, done: f64) {
         let row = &self.rows[job % 2][job / 2];
         self.progress.show(&format!("pair {}: {} {}", round + 1, row.probe.name, row.params), done);

@@ -1,6 +1,7 @@
 //! `fingerpost serve`: the web page, on loopback.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use fingerpost_labs::Lab;
@@ -9,7 +10,7 @@ use fingerpost_record::archive::Archive;
 
 use super::serve_guard;
 use crate::exit::{Done, say, usage};
-use crate::{conduct, definitions, output, timings};
+use crate::{conduct, definitions, inner, output, timings};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -26,17 +27,14 @@ pub struct Args {
     port: u16,
     /// Show this sweep of many hosts; may be given several times
     #[arg(long = "sweep", value_name = "DIR")]
-    sweeps: Vec<std::path::PathBuf>,
+    sweeps: Vec<PathBuf>,
 }
 
 /// Serves until interrupted.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let program = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
-    // The kernel says so of a file that was replaced since the outer process began. What lies there now is another version, which can measure.
-    let program = program.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map_or(program.clone(), Into::into);
     let archive = Archive::open(None)?;
-    if serve_guard::is_inside() {
-        let (choices, apis) = (choices(), timings::apis());
+    if inner::is(serve_guard::INSIDE) {
+        let (program, choices, apis) = (program()?, choices(), timings::apis());
         return serve_guard::serve(Options { archive, program, choices, apis, sweeps: args.sweeps, define: definitions::of });
     }
     let page = Page::bind(args.port).or_else(|e| usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)))?;
@@ -45,6 +43,13 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     output::write(|out| writeln!(out, "{address}"))?;
     say("open this address in a browser on this machine; Ctrl-C ends");
     serve_guard::guarded(&page, &stop)
+}
+
+/// Where this program is, which measures for the page.
+fn program() -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
+    // The kernel says so of a file that was replaced since the outer process began. What lies there now is another version, which can measure.
+    Ok(path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from).unwrap_or(path))
 }
 
 /// Whether a setting names files, other servers, or what a server may load: who asks for that sits at a terminal.

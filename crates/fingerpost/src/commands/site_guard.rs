@@ -1,12 +1,10 @@
 //! A database's file is read in a process of its own, with limits: whatever an engine makes of a damaged file (it breaks off, it never
 //! ends, it wants all memory) is one sentence and exit status 2 here.
-//!
-//! That process is this program again with the same arguments, told by the name that it is started under.
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -16,7 +14,7 @@ use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::exit::{Done, usage};
-use crate::{conduct, defect};
+use crate::{conduct, defect, inner};
 
 /// The name of the inner process.
 const INSIDE: &str = "fingerpost-site-inside";
@@ -44,16 +42,15 @@ pub enum Work {
 /// Does something with a database's file in the inner process.
 pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Done>) -> anyhow::Result<Done> {
     let length = std::fs::metadata(file).map_or(0, |meta| meta.len());
-    if std::env::args_os().next().is_some_and(|name| name == INSIDE) {
+    if inner::is(INSIDE) {
         // An engine's panic is told by the outer process, in a sentence.
         defect::ends_silently_with(defect::BROKE_OFF);
         limit(work, length)?;
         return job();
     }
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(INSIDE).args(std::env::args_os().skip(1)).stderr(Stdio::piped());
+    let mut command = inner::command(INSIDE);
     // In the group of this process, so that a terminal's signals and input reach both.
-    fingerpost_sys::child::die_with_parent(&mut command).process_group(rustix::process::getpgrp().as_raw_nonzero().get());
+    command.stderr(Stdio::piped()).process_group(rustix::process::getpgrp().as_raw_nonzero().get());
     let stop = Arc::new(AtomicBool::new(false));
     if work == Work::Serve {
         conduct::stop_on_signals(&stop)?;

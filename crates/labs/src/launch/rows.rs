@@ -28,7 +28,7 @@ struct Column {
 
 /// All sequences so far.
 #[derive(Debug)]
-pub struct Book {
+pub struct Sequences {
     apps: Vec<String>,
     placements: Vec<String>,
     stated: Params,
@@ -36,12 +36,12 @@ pub struct Book {
     columns: Vec<Column>,
 }
 
-impl Book {
-    /// An empty book. `stated` is written into every row. Of a machine that is taken `as_is` one sequence is all that there can be.
-    pub fn new(apps: Vec<String>, placements: Vec<String>, stated: Params, as_is: bool) -> Book {
+impl Sequences {
+    /// None yet. `stated` is written into every row. Of a machine that is taken `as_is` one sequence is all that there can be.
+    pub fn new(apps: Vec<String>, placements: Vec<String>, stated: Params, as_is: bool) -> Sequences {
         let column = || Column { times: vec![vec![]; apps.len()], reasons: vec![None; apps.len()], ..Column::default() };
         let columns = placements.iter().map(|_| column()).collect();
-        Book { apps, placements, stated, enough: if as_is { 1 } else { ENOUGH }, columns }
+        Sequences { apps, placements, stated, enough: if as_is { 1 } else { ENOUGH }, columns }
     }
 
     /// Takes a sequence in.
@@ -168,25 +168,25 @@ mod tests {
         Sequence { times, totals: BTreeMap::from([("swap_in.pages".to_owned(), 4.0)]), ..Sequence::default() }
     }
 
-    fn empty(apps: &[&str], placement: &str) -> Book {
+    fn empty(apps: &[&str], placement: &str) -> Sequences {
         let apps = apps.iter().map(|app| (*app).to_owned()).collect();
-        Book::new(apps, vec![placement.to_owned()], Params::new().with("state", "cold"), false)
+        Sequences::new(apps, vec![placement.to_owned()], Params::new().with("state", "cold"), false)
     }
 
-    fn told(book: &Book) -> Kept {
+    fn told(sequences: &Sequences) -> Kept {
         let mut kept = Kept::default();
-        book.tell(0, &mut kept);
-        book.tell_paging(0, &mut kept);
+        sequences.tell(0, &mut kept);
+        sequences.tell_paging(0, &mut kept);
         kept
     }
 
     #[test]
     fn two_sequences_make_figures_and_a_sum() {
-        let mut book = empty(&["a", "b"], "file");
-        book.enter(0, &sequence(&[Ok(10), Ok(30)]));
-        assert!(told(&book).rows.iter().all(|r| r.outcome == Outcome::Untrusted));
-        book.enter(0, &sequence(&[Ok(12), Ok(30)]));
-        let kept = told(&book);
+        let mut sequences = empty(&["a", "b"], "file");
+        sequences.enter(0, &sequence(&[Ok(10), Ok(30)]));
+        assert!(told(&sequences).rows.iter().all(|r| r.outcome == Outcome::Untrusted));
+        sequences.enter(0, &sequence(&[Ok(12), Ok(30)]));
+        let kept = told(&sequences);
         assert!(kept.rows.iter().all(|r| r.outcome == Outcome::Measured), "{:?}", kept.rows);
         let of_all = || Params::new().with("placement", "file").with("state", "cold");
         assert_eq!(kept.rows[0].params, of_all().with("app", "a"));
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn what_was_not_ready_has_its_reason_and_spoils_the_sum() {
-        let mut book = empty(&["a", "b"], "file");
-        book.enter(0, &sequence(&[Ok(10), Err("too late")]));
-        book.enter(0, &sequence(&[Ok(10), Err("too late")]));
-        let rows = told(&book).rows;
+        let mut sequences = empty(&["a", "b"], "file");
+        sequences.enter(0, &sequence(&[Ok(10), Err("too late")]));
+        sequences.enter(0, &sequence(&[Ok(10), Err("too late")]));
+        let rows = told(&sequences).rows;
         assert_eq!(rows[0].outcome, Outcome::Measured);
         assert_eq!((rows[1].outcome, rows[1].reason.as_deref()), (Outcome::Failed, Some("too late")));
         assert_eq!(rows[2].outcome, Outcome::Failed);
@@ -212,21 +212,21 @@ mod tests {
 
     #[test]
     fn one_sequence_after_a_boot_is_a_figure() {
-        let mut book = Book::new(vec!["a".into()], vec!["none".into()], Params::new().with("state", "after-boot"), true);
-        book.enter(0, &sequence(&[Ok(10)]));
-        let row = &told(&book).rows[0];
+        let mut sequences = Sequences::new(vec!["a".into()], vec!["none".into()], Params::new().with("state", "after-boot"), true);
+        sequences.enter(0, &sequence(&[Ok(10)]));
+        let row = &told(&sequences).rows[0];
         assert_eq!((row.outcome, row.params.text("state")), (Outcome::Measured, Some("after-boot")));
     }
 
     #[test]
     fn a_placement_that_cannot_be_had_is_skipped_once() {
-        let mut book = empty(&["a"], "zram");
+        let mut sequences = empty(&["a"], "zram");
         let mut kept = Kept::default();
-        book.skip(0, "no zram here", &mut kept);
+        sequences.skip(0, "no zram here", &mut kept);
         assert_eq!(kept.rows.len(), 2);
         assert!(kept.rows.iter().all(|r| r.outcome == Outcome::Skipped));
-        book.enter(0, &sequence(&[Ok(10)]));
-        book.skip(0, "no zram here", &mut kept);
+        sequences.enter(0, &sequence(&[Ok(10)]));
+        sequences.skip(0, "no zram here", &mut kept);
         assert_eq!((kept.rows.len(), kept.warnings.len()), (2, 1));
     }
 }

@@ -193,11 +193,15 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
     let chain: Vec<u64> = words.by_ref().take(entries).collect();
     let kernel = chain.into_iter().filter(|address| *address < CONTEXT_MARKS).collect();
     let abi = words.next()?;
-    let mut values = [0; registers::COUNT];
-    for value in values.iter_mut().filter(|_| abi != 0) {
-        *value = words.next()?;
-    }
-    let user = (abi != 0).then(|| registers::named(values));
+    let user = if abi == 0 {
+        None
+    } else {
+        let mut values = [0; registers::COUNT];
+        for value in &mut values {
+            *value = words.next()?;
+        }
+        Some(registers::named(values))
+    };
     let size = usize::try_from(words.next()?).ok()?;
     let rest = words.0;
     // Of what was set aside for the copy the kernel filled the first `used` bytes.
