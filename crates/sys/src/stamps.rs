@@ -172,7 +172,9 @@ impl ThreadWriter {
     /// Writes one round trip. Times are nanoseconds on the monotonic clock.
     pub fn stamp(&self, connection: u32, start: u64, end: u64) {
         let header = self.ring.header();
-        let written = header.head.load(Ordering::Relaxed).wrapping_sub(header.tail.load(Ordering::Acquire));
+        // The reader's place first: the writers' is never behind it then, however long this thread waits for a CPU in between.
+        let tail = header.tail.load(Ordering::Acquire);
+        let written = header.head.load(Ordering::Relaxed).wrapping_sub(tail);
         if written >= CAPACITY - SLACK {
             header.dropped.fetch_add(1, Ordering::Relaxed);
             return;
