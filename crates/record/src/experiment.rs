@@ -1,5 +1,6 @@
 //! Deciding experiments: one thing changed for short stretches, in turns with leaving it, and what the requests said to it.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,8 @@ pub const MOST_EXPERIMENTS: usize = 32;
 pub const MOST_PAIRS: usize = 100;
 
 /// What is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// A lowered CPU weight or raised nice value of the server is made the usual one.
@@ -32,7 +34,8 @@ pub enum Change {
 }
 
 /// What a request's answer to a change is read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
     /// Requests a second: of clients that send the next one when the last is answered.
@@ -42,7 +45,8 @@ pub enum Measure {
 }
 
 /// What the requests said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// They were faster with the change.
@@ -59,7 +63,8 @@ pub enum Answer {
 }
 
 /// Requests of one stretch of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Asked {
     /// Requests that ended in it.
     pub requests: u64,
@@ -71,7 +76,8 @@ pub struct Asked {
 }
 
 /// Two stretches side by side, one as it was and one with the change; which came first alternates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Pair {
     /// As it was.
     pub base: Asked,
@@ -80,7 +86,8 @@ pub struct Pair {
 }
 
 /// One experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Experiment {
     /// The workload that was asked.
     pub workload: String,

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::params::Params;
 
 /// The layers that a finding or a part of a budget names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     /// The server's or program's own code and locks.
@@ -56,7 +58,8 @@ impl fmt::Display for Layer {
 }
 
 /// A named sequence of readings over time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Series {
     /// What was read, such as `cpu.user` or `disk.writes`.
     pub name: String,
@@ -67,7 +70,8 @@ pub struct Series {
 }
 
 /// What one observer saw of one step of a workload.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Observation {
     /// The workload's name.
     pub workload: String,
@@ -92,7 +96,8 @@ pub struct Observation {
 }
 
 /// One additive part of a budget.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Part {
     /// The layer that it belongs to.
     pub layer: Layer,
@@ -105,7 +110,8 @@ pub struct Part {
 }
 
 /// Where the wall time of one transaction went.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Budget {
     /// The workload's name.
     pub workload: String,
@@ -124,7 +130,8 @@ pub struct Budget {
 }
 
 /// How a candidate cause was judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The evidence names it and excludes its neighbours.
@@ -156,7 +163,8 @@ impl Status {
 }
 
 /// A cause with its share of the time, its evidence and its status.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Finding {
     /// The cause's name, such as `cpu.quota`.
     pub cause: String,
@@ -186,7 +194,8 @@ impl Finding {
 }
 
 /// How a finding is told of with another cause's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
     /// It may be no more than a consequence of this cause, which comes first.

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The processor.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Cpu {
     /// Model name as the system gives it.
     pub model: String,
@@ -33,7 +35,8 @@ pub struct Cpu {
 }
 
 /// The control group that the run was in, and what it may use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Cgroup {
     /// 1, 2, or nothing where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +59,8 @@ pub struct Cgroup {
 }
 
 /// One swap area.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Swap {
     /// The file or device.
     pub path: String,
@@ -71,7 +75,8 @@ pub struct Swap {
 }
 
 /// The file system of the directory that the probes work in.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Filesystem {
     /// The directory.
     pub path: String,
@@ -86,7 +91,8 @@ pub struct Filesystem {
 }
 
 /// A reading of how busy the machine is, taken before or after measuring.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Load {
     /// Load averages over 1, 5 and 15 minutes.
     pub average: [f64; 3],
@@ -101,7 +107,8 @@ pub struct Load {
 /// The host's description.
 ///
 /// A field that the system does not tell is absent, never guessed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Host {
     /// Host name.
     pub hostname: String,

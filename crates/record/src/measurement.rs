@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::params::Params;
 use crate::unit::Unit;
 
 /// Which direction of a value is the good one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Less is better: a latency.
@@ -19,7 +21,8 @@ pub enum Better {
 }
 
 /// What became of a measurement. All but `measured` carry a reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// There is a figure, and nothing speaks against it.
@@ -47,7 +50,8 @@ pub fn few_processes(m: &Measurement) -> Option<usize> {
 }
 
 /// A point estimate with its interval, in the measurement's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
@@ -67,7 +71,8 @@ impl Estimate {
 }
 
 /// Where the samples lie, disturbed ones included: what a low quantile leaves out is shown here.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Percentiles {
     /// Half of the samples are at most this.
     pub p50: f64,
@@ -78,7 +83,8 @@ pub struct Percentiles {
 }
 
 /// What one process (of a probe) or one repetition (of a workload step) gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Process {
     /// This process's own estimate, in the measurement's unit: the top level of repetition within a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +122,8 @@ pub fn kept_values(processes: &[Process]) -> Vec<f64> {
 }
 
 /// One row of a run: a probe or workload step with its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Measurement {
     /// The probe's name, such as `syscall.null`.
     pub probe: String,

@@ -1,5 +1,6 @@
 //! Requests that were followed through the kernel: where each was at every moment, summed up.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ pub(crate) mod valid;
 
 /// Where followed requests of one step of a workload spent their time. Every moment of a request is in exactly one leaf; nothing is
 /// scaled or fitted, so the leaves' shares add up to 1 with `not_followed`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Paths {
     /// The workload's name.
     pub workload: String,
@@ -102,7 +104,8 @@ pub const MOST_NAME: usize = 200;
 pub const MOST_PATHS: usize = 200;
 
 /// How many requests, and how long they took, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Latency {
     /// Requests.
     pub count: u64,
@@ -117,7 +120,8 @@ pub struct Latency {
 }
 
 /// What time went to, at the end of one chain of waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Leaf {
     /// The layer that it belongs to.
     pub layer: Layer,
@@ -138,7 +142,8 @@ pub struct Leaf {
 }
 
 /// A leaf's part of a class of requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Share {
     /// Seconds of a request, in the mean.
     pub seconds: f64,
@@ -151,7 +156,8 @@ pub struct Share {
 }
 
 /// One slow request, whole.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Slow {
     /// Seconds from beginning to end.
     pub seconds: f64,
@@ -160,7 +166,8 @@ pub struct Slow {
 }
 
 /// A stretch of a slow request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SlowSpan {
     /// Seconds after the request's beginning.
     pub at: f64,

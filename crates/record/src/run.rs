@@ -1,5 +1,6 @@
 //! The run: one file.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ pub const LONGEST_LABEL: usize = 60;
 pub const LONGEST_NOTE: usize = 2000;
 
 /// How much time a run may spend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// The rows that tell most per second, in 15 seconds: for node checks.
@@ -48,7 +50,8 @@ impl Profile {
 }
 
 /// The program that made the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Tool {
     /// Version.
     pub version: String,
@@ -57,7 +60,8 @@ pub struct Tool {
 }
 
 /// What the instrument itself costs: the clock and the empty loop. Nothing is subtracted from the figures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Instrument {
     /// Nanoseconds for one reading of the clock.
     pub clock_ns: f64,
@@ -70,7 +74,8 @@ pub struct Instrument {
 }
 
 /// Everything measured in one go on one host, with the host's description.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Run {
     /// [`SCHEMA`].
     pub schema: String,
@@ -132,6 +137,7 @@ impl Run {
     }
 
     /// The JSON Schema of the format, as committed in `docs/run.schema.json`.
+    #[cfg(feature = "schema")]
     pub fn json_schema() -> String {
         let schema = schemars::schema_for!(Run);
         serde_json::to_string_pretty(&schema).expect("a schema is plain data") + "\n"

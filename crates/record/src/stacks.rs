@@ -1,12 +1,14 @@
 //! Which functions had the CPU: samples of a service's threads, by stack.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::range::{amounts, no_more};
 
 /// Samples with their stacks, those with the same stack together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Stacks {
     /// How they were had, in words.
     pub source: String,
@@ -26,7 +28,8 @@ pub struct Stacks {
 }
 
 /// Samples of one stack.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Stack {
     /// Functions by their places in [`Stacks::functions`], the outermost first.
     pub frames: Vec<u32>,
@@ -35,7 +38,8 @@ pub struct Stack {
 }
 
 /// Whether stacks are those of threads on a CPU or off it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StackKind {
     /// On a CPU: a stack counts samples.
@@ -46,7 +50,8 @@ pub enum StackKind {
 }
 
 /// Whose time stacks are of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StackClass {
     /// All threads of a service that nobody asked anything.
@@ -59,7 +64,8 @@ pub enum StackClass {
 }
 
 /// Stacks of threads while they had requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct RequestStacks {
     /// On a CPU or off it.
     pub kind: StackKind,

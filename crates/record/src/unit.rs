@@ -1,10 +1,12 @@
 //! Units and the one place where a number with a unit becomes text.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The unit of a measurement's values, as written in the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Unit {
     /// Nanoseconds for one operation.
     #[serde(rename = "ns")]
