@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 
+use fingerpost_record::descriptor::of_before;
 use fingerpost_record::unstated::leaves_settings_unstated;
 use fingerpost_record::{Estimate, Outcome, Params};
 
@@ -244,8 +245,10 @@ impl Pair<'_> {
             service::RATE => (Verdict::Unresolved, self.note),
             _ => first_verdict(base, new, ratio, self.note.or_else(|| apart(base, new, levels))),
         };
+        let stated = new.descriptor.clone().or_else(|| base.descriptor.clone());
         Ok(Row {
             probe: self.probe.to_owned(),
+            descriptor: stated.unwrap_or_else(|| of_before(self.probe, [self.params, &Params::new()])),
             params: self.params.clone(),
             unit: base.unit,
             better: base.better,

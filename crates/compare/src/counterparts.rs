@@ -74,6 +74,7 @@ fn mean(a: &SideRow, b: &SideRow) -> Option<SideRow> {
     (alike && measured).then(|| SideRow {
         figures: a.figures.iter().zip(&b.figures).map(|(a, b)| mean_of(a, b)).collect(),
         counters: BTreeMap::new(),
+        descriptor: None,
         ..a.clone()
     })
 }

@@ -119,6 +119,7 @@ mod tests {
         let process = |v: f64| Process { value: Some(v), samples: vec![v; 10], batch: 500, ..Process::default() };
         let row = Measurement {
             probe: "syscall.open_close".into(),
+            descriptor: None,
             version: 1,
             params: Params::new().with("fds", 100).with("word", "a b\"\n"),
             unit: Unit::Nanoseconds,

@@ -1,7 +1,7 @@
 //! What one run says of a row, and what of it a virtual machine's host decides.
 
-use fingerpost_measure::OWN_CACHES;
-use fingerpost_record::{Estimate, Params};
+use fingerpost_record::Estimate;
+use fingerpost_record::descriptor::HostDependence;
 
 /// What one run says about a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,49 +42,23 @@ pub struct HostMade {
     pub in_parts: bool,
 }
 
-/// Probes that get pages from the kernel and give them back, time and again.
-const TAKE_PAGES: [&str; 4] = ["vm.fault_anon", "vm.fault_file", "vm.munmap", "fs.append"];
-
-/// Probes that wait for the disk.
-const DISK: [&str; 2] = ["fs.fsync", "fs.fdatasync"];
-
-/// Probes of the memory's bandwidth.
-const BANDWIDTH: [&str; 3] = ["memory.read", "memory.write", "memory.copy"];
-
 /// What runs differ by where a virtual machine's memory beyond the caches decides, at least (one standard deviation): a run can be at one
 /// level from beginning to end and the next one at another. In five series of five runs `memory.latency` with 64 MiB varied by 5, 8, 4, 2
 /// and 11 % and `process.fork` by 6, 3, 5, 9 and 4 % (`bench/pairs`, E to I in `bench/RESULTS.md`).
 const OTHERS_MEMORY: f64 = 0.07;
-
-/// Servers under the load of a lab.
-const SERVERS: [&str; 4] = ["database.throughput", "database.latency", "web.throughput", "web.latency"];
 
 /// What runs of a server under load differ by on a virtual machine beyond what their rounds let expect (one standard deviation). Of seven
 /// quick runs in ten minutes that was 4.6 % (SQLite), 3.8 % (MariaDB) and 3.1 % (nginx), and in an hour in which the host became slower 11 to
 /// 13 % (`bench/labs-pairs` in `bench/RESULTS.md`).
 const SERVERS_RUNS: f64 = 0.04;
 
-/// Where a virtual machine's figure depends on what its host does with it and with others, for minutes at a time, what runs differ by for
-/// it at least. A row's parameters may be in two places, those that it has and those that were taken out of it:
-///
-/// - of memory beyond a core's own caches, and of processes that have so much, on who else uses it and on how the host backs it. (Not the
-///   primitives' bandwidth: the good tenth of all processes repeats as their spread lets expect, that of the latency does not.);
-/// - of pages taken anew, also on which part of the memory they are from;
-/// - of the disk, on who else writes to the one that the host made it from;
-/// - of a server under load, on how fast the host runs the CPUs in those minutes: nothing that rounds of one run show.
-pub fn made_by_the_host(probe: &str, params: [&Params; 2]) -> Option<HostMade> {
-    let among = |probes: &[&str]| probes.contains(&probe);
-    let int = |key: &str| params.into_iter().find_map(|p| p.int(key));
-    let much = ["size", "resident"].into_iter().filter_map(int).any(|bytes| bytes > OWN_CACHES);
-    let of_a_lab = int("threads").is_some();
-    let good_tenth = among(&BANDWIDTH) && !of_a_lab;
-    let works_on_memory = probe.starts_with("memory.") || probe.starts_with("process.");
-    let parts = |least| HostMade { least, in_parts: true };
-    match () {
-        () if works_on_memory && much && !good_tenth => Some(parts(OTHERS_MEMORY)),
-        () if among(&TAKE_PAGES) || among(&DISK) => Some(parts(0.0)),
-        () if among(&SERVERS) => Some(HostMade { least: SERVERS_RUNS, in_parts: false }),
-        () => None,
+/// What runs differ by at least where a virtual machine's host decides this of a figure, for minutes at a time. What rounds of a server under
+/// load show is nothing of how fast the host runs the CPUs in those minutes.
+pub fn made_by_the_host(dependence: HostDependence) -> HostMade {
+    match dependence {
+        HostDependence::Memory => HostMade { least: OTHERS_MEMORY, in_parts: true },
+        HostDependence::Pages | HostDependence::Disk => HostMade { least: 0.0, in_parts: true },
+        HostDependence::Server => HostMade { least: SERVERS_RUNS, in_parts: false },
     }
 }
 
@@ -92,27 +66,6 @@ pub fn made_by_the_host(probe: &str, params: [&Params; 2]) -> Option<HostMade> {
 mod tests {
     use super::*;
     use crate::ratio;
-
-    #[test]
-    fn the_probes_that_are_named_here_exist() {
-        for name in TAKE_PAGES.iter().chain(&DISK).chain(&BANDWIDTH) {
-            assert!(fingerpost_probes::all().any(|probe| probe.name == *name), "{name}");
-        }
-    }
-
-    #[test]
-    fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
-        let depends = |probe: &str, params: Params| made_by_the_host(probe, [&params, &Params::new()]).is_some();
-        let with = |key: &str, value: i64| Params::new().with(key, value);
-        assert!(depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10)));
-        assert!(depends("process.fork", with("resident", 64 << 20)) && !depends("process.fork", with("resident", 0)));
-        assert!(!depends("memory.read", with("size", 64 << 20)), "the good tenth");
-        assert!(depends("memory.read", with("size", 64 << 20).with("threads", 1)), "a laboratory's median");
-        assert!(depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096)));
-        assert!(depends("fs.fsync", with("size", 4096)));
-        assert!(depends("database.throughput", with("clients", 10)) && depends("web.latency", with("connections", 1)));
-        assert!(!depends("sync.rwlock", with("threads", 2)) && !depends("syscall.null", Params::new()));
-    }
 
     #[test]
     fn a_server_on_a_guest_is_as_sure_as_its_runs_are_alike_and_not_its_rounds() {
@@ -126,7 +79,7 @@ mod tests {
             let mut level = |value| ratio::level(&[side(value, spread, host_made)], &mut weights).unwrap();
             ratio::between(level(100.0), level(100.0 * slower), false).low
         };
-        let server = made_by_the_host("web.latency", [&Params::new(), &Params::new()]);
+        let server = Some(made_by_the_host(HostDependence::Server));
         assert!(low(1.06, 0.002, None) > 1.03 && low(1.06, 0.002, server) < 1.0);
         assert!(low(1.2, 0.002, server) > 1.03);
         assert!(low(1.2, 0.02, server) > 1.0, "rounds that vary by 4 % do not count a second time");

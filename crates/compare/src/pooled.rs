@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_diagnose::probes::groups::{Group, group};
+use fingerpost_diagnose::probes::groups::Group;
 use serde::Serialize;
 
 use crate::ratio::Ratio;
@@ -52,7 +52,7 @@ pub fn pooled(rows: &[Row], judged: &[usize], threshold: f64) -> Vec<Pooled> {
     let mut parts: BTreeMap<Together, Vec<usize>> = BTreeMap::new();
     for &place in judged.iter().filter(|i| !is_made_of_others(&rows[**i])) {
         let probe = rows[place].probe.as_str();
-        let of = group(probe);
+        let of = Group::of(probe, rows[place].descriptor.exercises);
         parts.entry(Together(of, if of == Group::Workload { probe } else { "" })).or_default().push(place);
     }
     let alone = |place: &usize| matches!(rows[*place].verdict, Verdict::Slower | Verdict::Faster);

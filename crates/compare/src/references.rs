@@ -233,6 +233,7 @@ impl Table {
         };
         Measurement {
             probe: column.probe.clone(),
+            descriptor: None,
             version: column.version,
             params: column.params.clone(),
             unit: self.unit,

@@ -1,6 +1,6 @@
 //! Rows of two sides beside each other.
 
-use fingerpost_record::{Better, Estimate, Params, Unit};
+use fingerpost_record::{Better, Descriptor, Estimate, Params, Unit};
 use serde::Serialize;
 
 use crate::ratio::Ratio;
@@ -11,6 +11,9 @@ use crate::verdict::Verdict;
 pub struct Row {
     /// The probe.
     pub probe: String,
+    /// What is said of the row besides its figures.
+    #[serde(skip)]
+    pub descriptor: Descriptor,
     /// Its parameters; where an imported side leaves some unstated, the other side's.
     pub params: Params,
     /// The unit of `base` and `new`.

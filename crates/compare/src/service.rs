@@ -193,6 +193,7 @@ fn changed_parts(sides: [&Paths; 2]) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::descriptor::{Descriptor, table};
     use fingerpost_record::fixture::followed;
     use fingerpost_record::{Better, Estimate, Layer, Run};
 
@@ -202,6 +203,7 @@ mod tests {
         let estimate = |value: f64| Estimate { value, low: value, high: value, confidence: 0.95 };
         Row {
             probe: RATE.into(),
+            descriptor: Descriptor::of(&table::OTHER),
             params: Params::new().with("name", "shop"),
             unit: Unit::PerSecond,
             better: Better::Higher,

@@ -62,12 +62,14 @@ mod tests {
     use crate::changes::Kind;
     use crate::row::Row;
     use crate::{Ratio, Verdict};
+    use fingerpost_record::descriptor::{Descriptor, table};
     use fingerpost_record::{Better, Estimate, Params, Unit};
 
     fn row(slower: f64, verdict: Verdict) -> Row {
         let of = |value| Estimate { value, low: value, high: value, confidence: 0.95 };
         Row {
             probe: "database.throughput".into(),
+            descriptor: Descriptor::of(&table::OTHER),
             params: Params::new().with("clients", 8),
             unit: Unit::PerSecond,
             better: Better::Higher,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_diagnose::hosts;
 use fingerpost_diagnose::steps::{Evidence, Steps};
-use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Profile, Run, Unit};
+use fingerpost_record::{Better, Descriptor, Host, Measurement, Outcome, Params, Profile, Run, Unit};
 use serde::Serialize;
 
 use crate::figure::{Figure, HostMade, made_by_the_host};
@@ -18,6 +18,8 @@ const MOST_DOUBTS: usize = 200;
 /// A row of one side, over all its runs.
 #[derive(Clone, Debug)]
 pub struct SideRow {
+    /// What a run states of it besides its figures.
+    pub descriptor: Option<Descriptor>,
     /// Version of the probe's definition.
     pub version: u32,
     /// Unit of every figure.
@@ -122,7 +124,8 @@ impl Side {
         }
         let guest = run.host.virtualization.as_deref().is_some_and(|v| v != "none");
         for m in &run.measurements {
-            let host_made = if guest { made_by_the_host(&m.probe, [&m.params, taken_out]) } else { None };
+            let dependence = m.descriptor_without(taken_out).depends_on_host.filter(|_| guest);
+            let host_made = dependence.map(made_by_the_host);
             self.add_row(m, host_made);
         }
         self.steps.add(run);
@@ -164,6 +167,7 @@ impl Side {
 
     fn add_row(&mut self, m: &Measurement, host_made: Option<HostMade>) {
         let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
+            descriptor: m.descriptor.clone(),
             version: m.version,
             unit: m.unit,
             better: m.better,
@@ -248,6 +252,7 @@ mod tests {
             let mut side = Side::default();
             side.info.ids.push(id.to_owned());
             let row = SideRow {
+                descriptor: None,
                 version: 1,
                 unit: Unit::Nanoseconds,
                 better: Better::Lower,

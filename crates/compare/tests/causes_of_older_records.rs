@@ -67,6 +67,7 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
         id: "made-up".into(),
         measurements: vec![Measurement {
             probe: "database.throughput".into(),
+            descriptor: None,
             version: 1,
             params: params.clone(),
             unit: Unit::PerSecond,

@@ -36,6 +36,7 @@ fn row(probe: &str, value: f64) -> Measurement {
     let spread = |i: usize| value * (1.0 + 0.002 * (i as f64 - 5.5) / 5.5);
     Measurement {
         probe: probe.into(),
+        descriptor: None,
         version: 1,
         params: Params::new(),
         unit: Unit::Nanoseconds,

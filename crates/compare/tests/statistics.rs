@@ -37,6 +37,7 @@ impl System {
         let value = (values[(n - 1) / 2] + values[n / 2]) / 2.0;
         Measurement {
             probe: format!("syscall.simulated{i}"),
+            descriptor: None,
             version: 1,
             params: Params::new(),
             unit: Unit::Nanoseconds,

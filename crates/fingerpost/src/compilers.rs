@@ -101,15 +101,10 @@ pub fn build(compile: &Compile, dir: &Path) -> anyhow::Result<Built> {
                 params: params.clone().with("module", module.clone()),
                 program: Some(program.clone()),
             })),
-            Err(reason) => built.failed.push(without_figure(compile.probe, params, Outcome::Failed, reason)),
+            Err(reason) => built.failed.push(compile.probe.without_figure(params, Outcome::Failed, reason)),
         }
     }
     Ok(built)
-}
-
-/// A row of this probe that says why it has no figure.
-pub fn without_figure(probe: &Probe, params: Params, outcome: Outcome, reason: String) -> Measurement {
-    Measurement::without_figure(probe.name, probe.version, params, probe.unit, probe.better, outcome, reason)
 }
 
 /// Every compiler found, one per title: two copies of one version would give the same rows.

@@ -15,7 +15,7 @@ use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
 use fingerpost_record::{Host, Instrument, Outcome, Profile, Run, SCHEMA, Tool};
 use fingerpost_sys::scratch::{self, Scratch};
 
-use crate::compilers::{self, without_figure};
+use crate::compilers;
 use crate::executor::ProcessExecutor;
 use crate::exit::say;
 use crate::plan::{LabRun, Plan, Row};
@@ -226,7 +226,7 @@ fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, s
     for row in unable {
         let (need, have) = (row.probe.cpus_needed(&row.params), options.cpus.len());
         let reason = format!("needs {need} CPUs, and this process may use {have}");
-        recorder.measurement(without_figure(row.probe, row.params.clone(), Outcome::Skipped, reason));
+        recorder.measurement(row.probe.without_figure(row.params.clone(), Outcome::Skipped, reason));
     }
     let able: Vec<Row> = able.into_iter().cloned().collect();
     let jobs: Vec<Job> =

@@ -9,7 +9,7 @@ use fingerpost_measure::rounds::{JobState, Listener};
 use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
 use fingerpost_record::{
-    Better, Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit, too_few_processes,
+    Better, Budget, Descriptor, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit, too_few_processes,
 };
 
 use crate::plan::Row;
@@ -56,7 +56,10 @@ impl<'a> Recorder<'a> {
         for probe in lab.probes.iter().map(|(probe, _)| *probe).filter(without).collect::<Vec<_>>() {
             let rate = probe.ends_with("throughput");
             let (unit, better) = if rate { (Unit::PerSecond, Better::Higher) } else { (Unit::Nanoseconds, Better::Lower) };
-            self.put(Measurement::without_figure(probe, 1, Params::new(), unit, better, outcome, reason.to_owned()));
+            self.put(
+                Measurement::without_figure(probe, 1, Params::new(), unit, better, outcome, reason.to_owned())
+                    .described(Descriptor::of(lab.table)),
+            );
         }
     }
 
@@ -157,16 +160,11 @@ pub fn measurement(row: &Row, state: &JobState) -> Measurement {
     let probe = row.probe;
     let all: Vec<f64> = state.processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
     Measurement {
-        probe: probe.name.to_owned(),
-        version: probe.version,
-        params: row.params.clone(),
-        unit: probe.unit,
-        better: probe.better,
-        outcome,
         reason,
         estimate: state.estimate,
         percentiles: estimate::percentiles(&all, probe.better),
         processes: state.processes.clone(),
+        ..probe.without_figure(row.params.clone(), outcome, String::new())
     }
 }
 

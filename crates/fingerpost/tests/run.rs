@@ -6,6 +6,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use common::{Home, Said, until};
+use fingerpost_record::descriptor::{Descriptor, HostDependence, table};
 use fingerpost_record::{Outcome, Run, load};
 
 fn parse(said: &Said) -> Run {
@@ -23,7 +24,11 @@ fn a_named_family_is_measured_printed_and_kept() {
         // On a busy machine a row may be untrusted; it has its figure all the same.
         assert!(row.estimate.is_some() && row.percentiles.is_some(), "{:?} {:?}", row.outcome, row.reason);
         assert!(row.processes.iter().all(|p| p.value.is_some() && p.batch > 0));
+        let probe = fingerpost_probes::find(&row.probe).unwrap();
+        assert_eq!(row.descriptor, Some(probe.descriptor(&row.params)), "{}", row.probe);
     }
+    let null = run.measurements.iter().find(|row| row.probe == "syscall.null").and_then(|row| row.descriptor.as_ref()).unwrap();
+    assert_eq!((&*null.table.title, null.entries, null.lmbench.as_deref()), ("System calls", Some(1.0), Some("null call")));
     assert!(run.instrument.clock_ns > 0.0 && run.instrument.resolution_ns > 0.0);
     assert!(!run.host.kernel.is_empty() && run.host.memory_bytes > 0);
     assert!(said.err.contains("measuring 3 rows") && said.err.contains(&run.id), "{}", said.err);
@@ -46,6 +51,7 @@ fn with_one_cpu_what_needs_two_is_skipped_with_the_reason() {
     let home = Home::with(&[]);
     let run = parse(&home.says(&["run", "ipc.pipe", "parallel.vm", "--cpu", "0", "--budget", "2", "--format", "json", "-q"]));
     for row in &run.measurements {
+        assert!(row.descriptor.is_some());
         let two = row.params.text("placement") != Some("same");
         assert_eq!((row.outcome == Outcome::Skipped, row.estimate.is_some()), (two, !two), "{} {}", row.probe, row.params);
         assert_eq!(two, row.reason.as_ref().is_some_and(|r| r.contains("needs 2 CPUs")));
@@ -130,6 +136,8 @@ fn rows_of_a_server_state_the_words_before_its_command_and_the_file_system_of_a_
         // As it was written: what reads a record adds to older ones what their command tells.
         let run: Run = serde_json::from_str(&home.says(&[&words[..], more].concat()).out).unwrap();
         assert!(run.measurements.iter().any(|m| m.probe == "database.throughput" && m.estimate.is_some()), "{:?}", run.measurements);
+        let of_a_server = Some(Descriptor { depends_on_host: Some(HostDependence::Server), ..Descriptor::of(&table::DATABASE) });
+        assert!(run.measurements.iter().all(|m| m.descriptor == of_a_server), "{:?}", run.measurements);
         assert!(!run.measurements.iter().any(|m| m.params.to_string().contains(home.path().to_str().unwrap())), "no path is stated");
         let keys = |m: &fingerpost_record::Measurement| m.params.only(|key, _| ["server_prefix", "dir_fs"].contains(&key)).to_string();
         let mut all: Vec<String> = run.measurements.iter().map(keys).collect();

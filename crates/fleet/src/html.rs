@@ -46,12 +46,12 @@ pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Co
     let accused: Vec<&Host> = verdicts.hosts.iter().filter(told).collect();
     let mut sections = Vec::new();
     if !accused.is_empty() {
-        sections.push(Section { key: "hosts", title: "Slow hosts".into(), body: table(&accused, link) });
+        sections.push(Section { key: "hosts".into(), title: "Slow hosts".into(), body: table(&accused, link) });
     }
     sections.extend(without(verdicts));
     sections.extend(verdicts.picture.as_ref().and_then(picture));
     sections.push(families(verdicts));
-    sections.push(Section { key: "peers", title: "Peers".into(), body: groups(verdicts) });
+    sections.push(Section { key: "peers".into(), title: "Peers".into(), body: groups(verdicts) });
     let lead = html! {
         p class="headline" { span aria-hidden="true" { "☞ " } (clean(&verdicts.headline)) }
         p { "Each host is compared with the median of its peers: hosts of the same processor, microcode, memory, kernel and hypervisor. Slow is who was beyond them "
@@ -134,7 +134,7 @@ fn without(verdicts: &Verdicts) -> Option<Section> {
     let body = html! {
         ul { @for (reason, hosts) in by_reason.iter().take(MOST_TOLD) { li { (clean(&nodes::fold(hosts))) ": " (clean(reason)) } } }
     };
-    (!by_reason.is_empty()).then(|| Section { key: "without", title: "Without a record".into(), body })
+    (!by_reason.is_empty()).then(|| Section { key: "without".into(), title: "Without a record".into(), body })
 }
 
 /// Room for the letters of the parts above the picture.
@@ -204,7 +204,7 @@ fn picture(p: &Picture) -> Option<Section> {
         }
         details { summary { "Which columns are what" } (scrolling("Columns of the picture, table", ranges)) }
     };
-    Some(Section { key: "picture", title: "Hosts by rows".into(), body })
+    Some(Section { key: "picture".into(), title: "Hosts by rows".into(), body })
 }
 
 /// Hosts × families in per cent. The columns are letters, as in the terminal and in the picture: the names of all have no room side by side.
@@ -228,7 +228,7 @@ fn families(verdicts: &Verdicts) -> Section {
         ul class="legend" { @for (n, family) in heat.families.iter().enumerate() { li { strong { (letter(n)) } " " (clean(family)) } } }
         (scrolling("Hosts by parts of the system, table", table))
     };
-    Section { key: "parts", title: "By part of the system".into(), body }
+    Section { key: "parts".into(), title: "By part of the system".into(), body }
 }
 
 fn groups(verdicts: &Verdicts) -> Markup {

@@ -4,7 +4,7 @@
 //! at: an index that is lost, damaged, old or of another version is made again from the records.
 //!
 //! ```text
-//! fingerpost/sweep-index/2\n
+//! fingerpost/sweep-index/3\n
 //! u64              bytes of the head
 //! JSON             rows, kinds and descriptions of hosts, hosts with how many figures each has
 //! 12 bytes each    figures, host by host: number of the row (u32), logarithm and standard deviation (f32), little-endian
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use fingerpost_diagnose::fleet::by_every_cpu;
 use fingerpost_record::archive::write_whole;
-use fingerpost_record::{Params, Unit, open};
+use fingerpost_record::{Exercises, Params, Unit, open};
 use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
@@ -28,7 +28,7 @@ use crate::sweep::{INDEX, Pass, Stamp, Sweep, SweepError};
 use crate::table::{Cell, HostRow, Row, Table};
 
 /// The format's name and version; the version changes with what a figure means.
-const MAGIC: &[u8] = b"fingerpost/sweep-index/2\n";
+const MAGIC: &[u8] = b"fingerpost/sweep-index/3\n";
 /// The longest head that is read: 200,000 hosts take 40 MB.
 const MOST_HEAD: u64 = 64 << 20;
 /// Rows that all hosts together may have: as many as fifty runs that have nothing in common.
@@ -52,6 +52,7 @@ struct HeadRow {
     version: u32,
     params: Params,
     unit: Unit,
+    exercises: Option<Exercises>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,7 +134,7 @@ pub fn load(path: &Path) -> Option<Table> {
     if whole != bytes || head.rows.len() > MOST_ROWS || head.hosts.len() > nodes::MOST_NODES {
         return None;
     }
-    let rows: Vec<Row> = head.rows.into_iter().map(|row| Row::new(row.probe, row.version, row.params, row.unit)).collect();
+    let rows: Vec<Row> = head.rows.into_iter().map(|row| Row::new(row.probe, row.version, row.params, row.unit, row.exercises)).collect();
     let begin = |at: &mut u64, host: &HeadHost| Some((std::mem::replace(at, *at + (host.cells * CELL) as u64), host.cells));
     let places: Vec<(u64, usize)> = head.hosts.iter().scan(MAGIC.len() as u64 + 8 + length, begin).collect();
     let cells = by_every_cpu(&places, |(at, count)| cells_of(&file, *at, *count, rows.len()));
@@ -167,7 +168,13 @@ pub fn save(path: &Path, table: &Table) {
     let mut kinds: Vec<&String> = table.hosts.iter().map(|host| &host.group).collect();
     kinds.sort();
     kinds.dedup();
-    let row = |row: &Row| HeadRow { probe: row.probe.clone(), version: row.version, params: row.params.clone(), unit: row.unit };
+    let row = |row: &Row| HeadRow {
+        probe: row.probe.clone(),
+        version: row.version,
+        params: row.params.clone(),
+        unit: row.unit,
+        exercises: row.exercises,
+    };
     let (descriptions, numbers) = distinct(table.hosts.iter().map(|host| &*host.description));
     let host = |(host, description): (&HostRow, usize)| HeadHost {
         node: host.node.clone(),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fingerpost_diagnose::fleet::{self, Grid, peer_group};
-use fingerpost_diagnose::probes::groups::{Group, GroupCause, group};
-use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit, few_processes};
+use fingerpost_diagnose::probes::groups::{Group, GroupCause};
+use fingerpost_record::{Better, Exercises, Measurement, Outcome, Params, Run, Unit, few_processes};
 
 use crate::description::{self, Description};
 use crate::sweep::Stamp;
@@ -25,14 +25,16 @@ pub struct Row {
     /// Its unit.
     pub unit: Unit,
     /// The part of the system that it exercises.
+    pub exercises: Option<Exercises>,
+    /// The rows that one cause moves with it.
     pub group: Group,
 }
 
 impl Row {
     /// A row of this probe.
-    pub fn new(probe: String, version: u32, params: Params, unit: Unit) -> Row {
-        let of = group(&probe);
-        Row { probe, version, params, unit, group: of }
+    pub fn new(probe: String, version: u32, params: Params, unit: Unit, exercises: Option<Exercises>) -> Row {
+        let group = Group::of(&probe, exercises);
+        Row { probe, version, params, unit, exercises, group }
     }
 
     fn is_of(&self, m: &Measurement) -> bool {
@@ -119,7 +121,7 @@ impl Table {
     fn number(&mut self, m: &Measurement, next: &mut usize) -> u32 {
         let number = match self.rows.get(*next) {
             Some(row) if row.is_of(m) => *next as u32,
-            _ => self.found(&m.probe, m.version, &m.params, m.unit),
+            _ => self.found(&m.probe, m.version, &m.params, m.unit, || m.descriptor().exercises),
         };
         *next = number as usize + 1;
         number
@@ -127,13 +129,13 @@ impl Table {
 
     /// The number here of a row of another table; one that is not here yet is added.
     pub fn number_of(&mut self, row: &Row) -> u32 {
-        self.found(&row.probe, row.version, &row.params, row.unit)
+        self.found(&row.probe, row.version, &row.params, row.unit, || row.exercises)
     }
 
-    fn found(&mut self, probe: &str, version: u32, params: &Params, unit: Unit) -> u32 {
+    fn found(&mut self, probe: &str, version: u32, params: &Params, unit: Unit, exercises: impl FnOnce() -> Option<Exercises>) -> u32 {
         let next = self.rows.len() as u32;
         *self.numbers.entry((probe.to_owned(), version, params.clone())).or_insert_with(|| {
-            self.rows.push(Row::new(probe.to_owned(), version, params.clone(), unit));
+            self.rows.push(Row::new(probe.to_owned(), version, params.clone(), unit, exercises()));
             next
         })
     }
@@ -154,7 +156,7 @@ impl Table {
     /// A family as a person calls it.
     pub(crate) fn family_name(&self, family: u8) -> String {
         let words = |group: Group| match group {
-            Group::Cpu => "arithmetic in user mode",
+            Group::CPU => "arithmetic in user mode",
             Group::Workload => "servers and programs under load",
             other => other.cause().map_or("other rows", |c| c.words),
         };
@@ -272,7 +274,10 @@ mod tests {
 
     #[test]
     fn the_grid_has_each_hosts_figures_in_its_column() {
-        let mut table = Table { rows: vec![Row::new("syscall.null".into(), 1, Params::new(), Unit::Nanoseconds); 150], ..Table::default() };
+        let mut table = Table {
+            rows: vec![Row::new("syscall.null".into(), 1, Params::new(), Unit::Nanoseconds, Some(Exercises::Syscall)); 150],
+            ..Table::default()
+        };
         // Hosts with all rows, with some in another order, and with none.
         let cells = |host: usize| (0..150_u32).rev().filter(move |row| host.is_multiple_of(3) || *row as usize % (host + 1) == 1);
         let of_host = |host: usize| cells(host).map(|row| (row, host as f32, row as f32)).collect();

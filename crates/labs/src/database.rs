@@ -11,7 +11,8 @@ pub(crate) mod rows;
 
 use std::time::{Duration, Instant};
 
-use fingerpost_record::{Better, Params, Profile, Unit};
+use fingerpost_record::descriptor::table;
+use fingerpost_record::{Params, Profile};
 use fingerpost_workloads::Workload;
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::database::{self, Database, warm_up};
@@ -43,7 +44,7 @@ const IMPORT_SHARE: f64 = 0.08;
 /// A desktop's tasks beside the database.
 static BESIDE: Beside = Beside {
     lab: "database",
-    rows: Definition { probe: "database.desktop", version: 1, unit: Unit::Nanoseconds, better: Better::Lower },
+    rows: Definition { table: &table::DATABASE, probe: "database.desktop", ..Definition::LATENCY },
     by: "clients",
     of_load: import::OF_USERS,
     warm_up,
@@ -203,6 +204,7 @@ fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
 pub static LAB: Lab = Lab {
     name: "database",
     summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
+    table: &table::DATABASE,
     probes: &[
         (rows::THROUGHPUT, "queries or transactions that all clients together finish in a second, in a closed loop"),
         (rows::LATENCY, "from the sending of a query or transaction to the last byte of its answer"),

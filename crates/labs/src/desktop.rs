@@ -193,14 +193,12 @@ fn doubt(rounds: &[Turns], failure: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Better, Unit};
-
     use super::*;
     use crate::database::listener::Listener;
 
     const OF_A_LAB: Beside = Beside {
         lab: "database",
-        rows: Definition { probe: "database.desktop", version: 1, unit: Unit::Nanoseconds, better: Better::Lower },
+        rows: Definition { probe: "database.desktop", ..Definition::LATENCY },
         by: "clients",
         of_load: &["mix", "clients"],
         warm_up: |length| length / 4,

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fingerpost_record::descriptor::Table;
 use fingerpost_record::unstated::UNKNOWN;
 use fingerpost_record::{Params, Profile};
 use fingerpost_sys::procfs;
@@ -78,6 +79,8 @@ pub struct Lab {
     pub name: &'static str,
     /// One line for `list`.
     pub summary: &'static str,
+    /// The table that its rows are shown in.
+    pub table: &'static Table,
     /// The probes whose rows it makes (`database.throughput`), and what each one's figure is.
     pub probes: &'static [(&'static str, &'static str)],
     /// The settings it takes.

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fingerpost_observe::{Level, Session};
+use fingerpost_record::descriptor::table;
 use fingerpost_record::{Observation, Params, Profile};
 use fingerpost_sys::cgroup::Throttle;
 use fingerpost_workloads::Subjects;
@@ -263,6 +264,7 @@ fn missing(settings: &Params) -> Option<String> {
 pub static LAB: Lab = Lab {
     name: "launch",
     summary: "applications launched in sequence, none quit, under placements of swap",
+    table: &table::LAUNCH,
     probes: &[
         ("launch.time", "from the start of an application until it is ready, while those launched before it stay"),
         ("launch.sum", "the launch times of all applications of one sequence together"),

@@ -33,9 +33,28 @@ pub fn meaning(probe: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::descriptor::of_before;
     use fingerpost_record::{Param, Params, Profile};
 
     use super::*;
+
+    #[test]
+    fn records_of_before_have_the_rows_of_each_lab_in_its_table() {
+        let none = Params::new();
+        for (lab, probe) in REGISTRY.iter().flat_map(|lab| lab.probes.iter().map(move |(probe, _)| (lab, probe))) {
+            assert_eq!(of_before(probe, [&none, &none]).table, *lab.table, "{probe}");
+        }
+        for of in [
+            &database::rows::OF_THROUGHPUT,
+            &database::rows::OF_LATENCY,
+            &web::THROUGHPUT,
+            &web::LATENCY,
+            &load::OF_TURN,
+            &service::OF_RATE,
+        ] {
+            assert_eq!(of_before(of.probe, [&none, &none]), of.descriptor(), "{}", of.probe);
+        }
+    }
 
     /// What must be set beside a setting for it to mean something.
     fn beside(key: &str, value: &str) -> Params {

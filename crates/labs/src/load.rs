@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fingerpost_observe::queues::socket_inodes;
 use fingerpost_record::client::{CLIENT, THROUGHPUT, TURN, TURNS, WORKLOAD};
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
+use fingerpost_record::descriptor::{Descriptor, table};
+use fingerpost_record::{Measurement, Observation, Outcome, Params, Percentiles, Process};
 use fingerpost_sys::sockdiag::{ESTABLISHED, SockDiag};
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::{Stamps, Step, Workload};
@@ -20,8 +21,9 @@ use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 const VERSION: u32 = 1;
-const OF_TURNS: Definition = Definition { probe: TURNS, version: VERSION, unit: Unit::PerSecond, better: Better::Higher };
-const OF_TURN: Definition = Definition { probe: TURN, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower };
+const OF_TURNS: Definition = Definition { table: &table::LOAD, place: Some(1), probe: TURNS, version: VERSION, ..Definition::RATE };
+pub(crate) const OF_TURN: Definition =
+    Definition { table: &table::LOAD, place: Some(2), probe: TURN, version: VERSION, ..Definition::LATENCY };
 /// Repetitions: as many as an interval of 95 % needs at the least would be six, and each costs a warm-up.
 const REPETITIONS: u32 = 6;
 /// A repetition is at least this long.
@@ -156,6 +158,7 @@ fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
     let Repetitions { params, steps, .. } = all;
     let mut throughput = all.throughput();
     THROUGHPUT.clone_into(&mut throughput.probe);
+    throughput.descriptor = Some(Descriptor { place: Some(0), ..Descriptor::of(&table::LOAD) });
     throughput.version = VERSION;
     let value = |step: &Step| Some(step.turns as f64 / step.elapsed.as_secs_f64()).filter(|v| v.is_finite());
     let rates = steps.iter().filter_map(|s| Some(Process::of_one(value(s)?, s.turns))).collect();

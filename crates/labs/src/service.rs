@@ -7,13 +7,16 @@ pub use fingerpost_compare::service::{LATENCY, PERCENTILE, RATE, WORKLOAD};
 use fingerpost_diagnose::StepFigures;
 use fingerpost_measure::estimate::sorted;
 use fingerpost_observe::follow::Stretch;
-use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Process, Unit};
+use fingerpost_record::descriptor::table;
+use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process};
 
 use crate::rows::Definition;
 
 const VERSION: u32 = 1;
-const OF_LATENCY: Definition = Definition { probe: LATENCY, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower };
-const OF_RATE: Definition = Definition { probe: RATE, version: VERSION, unit: Unit::PerSecond, better: Better::Higher };
+const OF_LATENCY: Definition =
+    Definition { table: &table::SERVICE, place: Some(0), probe: LATENCY, version: VERSION, ..Definition::LATENCY };
+pub(crate) const OF_RATE: Definition =
+    Definition { table: &table::SERVICE, place: Some(1), probe: RATE, version: VERSION, ..Definition::RATE };
 
 /// Stretches at most, and requests that one needs for a percentile: as many as make one request beyond it.
 const MOST_STRETCHES: usize = 20;

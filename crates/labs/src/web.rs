@@ -10,8 +10,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
+use fingerpost_record::descriptor::{HostDependence, table};
 use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile, Unit};
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile};
 use fingerpost_workloads::desktop::Desktop;
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::web::settings::Settings;
@@ -25,14 +26,16 @@ use crate::rows::{Definition, errors};
 use crate::sink::in_turn;
 use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
-const THROUGHPUT: Definition = Definition { probe: "web.throughput", version: 1, unit: Unit::PerSecond, better: Better::Higher };
-const LATENCY: Definition = Definition { probe: "web.latency", version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
+pub(crate) const THROUGHPUT: Definition =
+    Definition { table: &table::WEB, depends_on_host: Some(HostDependence::Server), probe: "web.throughput", ..Definition::RATE };
+pub(crate) const LATENCY: Definition =
+    Definition { table: &table::WEB, depends_on_host: Some(HostDependence::Server), probe: "web.latency", ..Definition::LATENCY };
 /// This program, which has the desktop's tasks in a process of their own.
 const OURSELVES: &str = "/proc/self/exe";
 /// A desktop's tasks beside the web server.
 static BESIDE: Beside = Beside {
     lab: "web",
-    rows: Definition { probe: "web.desktop", version: 1, unit: Unit::Nanoseconds, better: Better::Lower },
+    rows: Definition { table: &table::WEB, probe: "web.desktop", ..Definition::LATENCY },
     by: "connections",
     of_load: &["connections", "keepalive", "rate"],
     warm_up: |_| WARM_UP,
@@ -340,6 +343,7 @@ fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
 pub static LAB: Lab = Lab {
     name: "web",
     summary: "requests a second and latency of a static web server over 1 to 1000 connections",
+    table: &table::WEB,
     probes: &[
         (THROUGHPUT.probe, "answers that all connections together receive completely in a second"),
         (LATENCY.probe, "from the sending of a request, or from when it was due, to the last byte of its answer"),

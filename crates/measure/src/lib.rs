@@ -13,6 +13,3 @@ pub mod special;
 
 pub use estimate::Center;
 pub use slice::Slice;
-
-/// Bytes that no core's own caches hold: what is beyond them is shared with other cores, and on a virtual machine with other guests.
-pub const OWN_CACHES: i64 = 8 << 20;

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use fingerpost_record::archive::{self, Archive, ArchiveError, Head};
+use fingerpost_record::bounds::MAX_ROWS;
+use fingerpost_record::descriptor::{Descriptor, Table, of_before};
 use fingerpost_record::text::clean;
-use fingerpost_record::{Estimate, Outcome, Unit, lean};
-use fingerpost_report::groups;
+use fingerpost_record::{Estimate, Outcome, Params, Unit, lean};
 use memchr::memmem::Finder;
 
 /// What tells that a file has not changed.
@@ -22,8 +23,8 @@ pub struct Item {
     pub path: PathBuf,
     /// Its head, or why there is none. Texts are cleaned.
     pub head: Result<Head, String>,
-    /// The keys of the groups that it has rows of, by their order.
-    pub groups: Vec<&'static str>,
+    /// The tables that it has rows of, in the order shown. Texts are cleaned.
+    pub tables: Vec<Table>,
     stamp: Stamp,
     figures: OnceLock<Arc<Vec<RowFigure>>>,
 }
@@ -49,8 +50,8 @@ impl Item {
     fn read(path: PathBuf, stamp: Stamp) -> Item {
         let entry = archive::entry(path);
         let head = entry.head.map(cleaned);
-        let groups = if head.is_ok() { groups_in(&std::fs::read(&entry.path).unwrap_or_default()) } else { vec![] };
-        Item { path: entry.path, head, groups, stamp, figures: OnceLock::new() }
+        let tables = if head.is_ok() { tables_in(&std::fs::read(&entry.path).unwrap_or_default()) } else { vec![] };
+        Item { path: entry.path, head, tables, stamp, figures: OnceLock::new() }
     }
 
     /// The rows with figures; none where the file cannot be read.
@@ -86,23 +87,40 @@ fn cleaned(head: Head) -> Head {
     }
 }
 
-/// The groups of the probes that a run's text names. Looked for in the text, because parsing all of it would take a hundred times as long;
-/// they are only good for choosing runs.
-fn groups_in(text: &[u8]) -> Vec<&'static str> {
+/// The tables of the rows that a run's text names, in the order shown. Looked for in the text, because parsing all of it would take a
+/// hundred times as long; they are only good for choosing runs.
+fn tables_in(text: &[u8]) -> Vec<Table> {
     let key = b"\"probe\"";
-    let mut found: Vec<(usize, &'static str)> = Vec::new();
-    for at in Finder::new(key).find_iter(text) {
-        let rest = &text[at + key.len()..];
-        let rest = rest.trim_ascii_start().strip_prefix(b":").map(<[u8]>::trim_ascii_start).and_then(|r| r.strip_prefix(b"\""));
-        let name = rest.and_then(|r| r.get(..r.len().min(64))).and_then(|r| r.split(|b| *b == b'"').next());
-        let Some(name) = name.and_then(|n| std::str::from_utf8(n).ok()) else { continue };
-        let (place, group) = groups::group_of(name);
-        if !found.contains(&(place, group.key)) {
-            found.push((place, group.key));
+    let mut found: Vec<Table> = Vec::new();
+    for at in Finder::new(key).find_iter(text).take(MAX_ROWS) {
+        let Some(table) = table_of(&text[at + key.len()..]) else { continue };
+        if !found.contains(&table) {
+            found.push(table);
         }
     }
-    found.sort_unstable();
-    found.into_iter().map(|(_, key)| key).collect()
+    found.sort_by(|a, b| (a.place(), &a.key).cmp(&(b.place(), &b.key)));
+    found.dedup_by(|a, b| a.key == b.key);
+    found
+}
+
+/// What follows this mark, with any space around it.
+fn after(text: &[u8], mark: u8) -> Option<&[u8]> {
+    text.trim_ascii_start().strip_prefix(&[mark]).map(<[u8]>::trim_ascii_start)
+}
+
+/// Bytes of a row's text that its descriptor is looked for in.
+const MOST_DESCRIPTOR: usize = 4096;
+
+/// The table of a row whose probe's name follows, and behind it its descriptor, where it states one.
+fn table_of(text: &[u8]) -> Option<Table> {
+    let name = after(text, b':')?.strip_prefix(b"\"")?;
+    let length = name.iter().take(64).position(|b| *b == b'"')?;
+    let (name, rest) = (std::str::from_utf8(&name[..length]).ok()?, &name[length + 1..]);
+    let stated = after(rest, b',').and_then(|rest| rest.strip_prefix(b"\"descriptor\"")).and_then(|rest| after(rest, b':'));
+    let stated = stated.map(|rest| &rest[..rest.len().min(MOST_DESCRIPTOR)]);
+    let stated = stated.and_then(|rest| serde_json::Deserializer::from_slice(rest).into_iter::<Descriptor>().next()?.ok());
+    let descriptor = stated.unwrap_or_else(|| of_before(name, [&Params::new(), &Params::new()]));
+    Some(Table { title: clean(&descriptor.table.title).trim().to_owned().into(), ..descriptor.table })
 }
 
 /// The archive as far as it is known.
@@ -175,13 +193,19 @@ mod tests {
     use fingerpost_record::fixture;
 
     #[test]
-    fn groups_are_found_in_any_spacing_and_nonsense_is_passed_over() {
-        let run = fixture::run();
-        let compact = groups_in(&serde_json::to_vec(&run).unwrap());
-        assert_eq!(compact, groups_in(&serde_json::to_vec_pretty(&run).unwrap()));
-        assert!(compact.contains(&"syscalls") && compact.contains(&"fs") && !compact.contains(&"web"));
+    fn tables_are_found_in_any_spacing_and_nonsense_is_passed_over() {
+        let mut run = fixture::run();
+        run.measurements[0].descriptor = Some(Descriptor::of(&Table::new("queues", "Message\u{202e} queues")));
+        let compact = tables_in(&serde_json::to_vec(&run).unwrap());
+        assert_eq!(compact, tables_in(&serde_json::to_vec_pretty(&run).unwrap()));
+        let has = |key: &str| compact.iter().any(|table| table.key == key);
+        assert!(has("syscalls") && has("fs") && !has("web"));
+        assert_eq!(compact.last(), Some(&Table::new("queues", "Message\u{fffd} queues")));
         for text in [&b"\"probe\""[..], b"\"probe\":", b"\"probe\":\"", b"\"probe\":3", b"\"probe\":\"\xff\xff\""] {
-            let _ = groups_in(text);
+            assert!(tables_in(text).is_empty());
+        }
+        for text in [&b"\"probe\":\"fs.x\",\"descriptor\":"[..], b"\"probe\":\"fs.x\",\"descriptor\":{\"table\":3}"] {
+            assert_eq!(tables_in(text)[0].key, "fs");
         }
     }
 

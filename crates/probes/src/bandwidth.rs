@@ -11,7 +11,7 @@ use fingerpost_record::{Better, Unit};
 use crate::call::{new_mapping, unmap};
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
-use crate::probe::{LATENCY, Nature, Probe, placements, rows};
+use crate::probe::{Exercises, Nature, Probe, latency, placements, rows, table};
 use crate::session::{Session, Stop};
 use crate::share::{as_file, pipe, socket_pair};
 
@@ -158,7 +158,7 @@ fn mmap_reread(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share, and those of two processes.
-const FAMILY: Probe = Probe { unit: Unit::BytesPerSecond, better: Better::Higher, ..LATENCY };
+const FAMILY: Probe = Probe { unit: Unit::BytesPerSecond, better: Better::Higher, ..latency(&table::BANDWIDTHS, Exercises::LocalIpc) };
 const STREAM: Probe =
     Probe { nature: Nature::Blocks, variants: || placements().into_iter().map(|row| row.with("size", CHUNK)).collect(), ..FAMILY };
 
@@ -166,7 +166,7 @@ const STREAM: Probe =
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "bandwidth.pipe",
-        lmbench: Some("Pipe"),
+        lmbench: Some("Pipe (bw)"),
         summary: "bytes from another process through a pipe",
         timed: "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with writes of `size` bytes.",
         pitfalls: "on one CPU it matters whether the scheduler lets a woken side run at once, page by page, or when the pipe is full: a factor of \
@@ -176,7 +176,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.unix",
-        lmbench: Some("AF UNIX"),
+        lmbench: Some("AF UNIX (bw)"),
         summary: "bytes from another process through a Unix socket",
         timed: "reading `size` bytes whole from a Unix stream socket that a partner process keeps filling with writes of `size` bytes.",
         pitfalls: "the socket's buffer is the system's default (net.core.wmem_default).",
@@ -185,7 +185,8 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.tcp",
-        lmbench: Some("TCP"),
+        exercises: Some(Exercises::Network),
+        lmbench: Some("TCP (bw)"),
         summary: "bytes from another process by TCP over loopback",
         timed: "reading `size` bytes whole from a TCP connection on 127.0.0.1 that a partner process keeps filling with writes of `size` bytes; \
                 send and receive buffers are asked to be 128 KiB.",
@@ -195,6 +196,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.file_reread",
+        exercises: Some(Exercises::Memory),
         lmbench: Some("File reread"),
         summary: "bytes read from a file in the page cache",
         timed: "pread of `size` bytes from a file of 4 MiB in the work directory that was just written: one system call and one copy out of the \
@@ -206,6 +208,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "bandwidth.mmap_reread",
+        exercises: Some(Exercises::Memory),
         lmbench: Some("Mmap reread"),
         summary: "bytes read through a mapping of a file in the page cache",
         timed: "adding up 64 KiB of a mapped file of `size` bytes with vector loads (of AVX2 where there is it, else SSE2 or NEON), part after \

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop, now_ns};
 
 fn gettime(s: &mut Session) -> Result<(), Stop> {
@@ -31,13 +31,14 @@ pub static PROBES: &[Probe] = &[
         timed: "clock_gettime(CLOCK_MONOTONIC) through the C library: the shared page where the clock source allows it, else a system call.",
         pitfalls: "ten times slower where the clock source is not the CPU's counter (hpet, acpi_pm, some guests).",
         run: gettime,
-        ..LATENCY
+        ..latency(&table::PROCESSOR, Exercises::Clock)
     },
     Probe {
         name: "clock.loop",
         summary: "one turn of the empty measuring loop",
         timed: "one turn of a counting loop whose counter is kept from the optimiser: what every batch contains besides its operation.",
         run: empty_loop,
-        ..LATENCY
+        // User-mode arithmetic.
+        ..latency(&table::PROCESSOR, Exercises::Cpu)
     },
 ];

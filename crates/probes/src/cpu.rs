@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use crate::probe::{LATENCY, Probe, rows};
+use crate::probe::{Exercises, Probe, latency, rows, table};
 use crate::session::{Session, Stop};
 
 /// Operations in one turn of a loop; what the loop itself adds is a part in 64 of one or two instructions.
@@ -178,6 +178,8 @@ fn branch(s: &mut Session) -> Result<(), Stop> {
     if right { Ok(()) } else { Err(Stop::Fail(format!("{share:.3} of the branches fell through, which is not the pattern"))) }
 }
 
+const FAMILY: Probe = latency(&table::ARITHMETIC, Exercises::Cpu);
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
@@ -188,7 +190,7 @@ pub static PROBES: &[Probe] = &[
         pitfalls: "an addition takes one cycle almost everywhere: its reciprocal is the clock rate that the CPU really runs at.",
         variants: || rows("op", ["add", "mul"]),
         run: int,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "cpu.div",
@@ -198,7 +200,7 @@ pub static PROBES: &[Probe] = &[
                 in a chain.",
         pitfalls: "CPUs differ by a factor of ten here, and many divide small numbers faster.",
         run: div,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "cpu.branch",
@@ -208,7 +210,7 @@ pub static PROBES: &[Probe] = &[
         pitfalls: "the generator's multiplication and addition are in both rows.",
         variants: || rows("pattern", ["predictable", "random"]),
         run: branch,
-        ..LATENCY
+        ..FAMILY
     },
 ];
 

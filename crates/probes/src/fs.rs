@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::call::{check, in_chunks};
-use crate::probe::{LATENCY, Nature, Probe, rows};
+use crate::probe::{Exercises, HostDependence, Nature, Probe, latency, rows, table};
 use crate::session::{Session, Stop, now_ns};
 
 /// Files that exist at once: enough for the clock's cost not to count, and few, because what is deleted makes the region slower for those
@@ -216,50 +216,56 @@ fn fdatasync(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
+const FAMILY: Probe = latency(&table::FS, Exercises::Storage);
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "fs.create",
         version: 2,
-        lmbench: Some("0K/10K file create"),
+        lmbench: Some("{size}K File Create"),
         summary: "create a file",
         timed: "openat of a new name in an open directory of at most 32 files, one write of `size` bytes (none for 0), close.",
         pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory. ext4 without a journal steps over \
                    what was deleted in the last minutes: after much deletion by others wait six minutes.",
         variants: || rows("size", [0, 10240]),
         run: create,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "fs.delete",
         version: 2,
-        lmbench: Some("0K/10K file delete"),
+        lmbench: Some("{size}K File Delete"),
         summary: "delete a file",
         timed: "unlinkat of a file of `size` bytes that was just written, in an open directory.",
         pitfalls: "the file's data has mostly not reached the disk yet, and now never will; deleting an old file costs more.",
         variants: || rows("size", [0, 10240]),
         run: delete,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "fs.rename",
         summary: "rename a file",
         timed: "renameat of an empty file within an open directory to a name that is free.",
         run: rename,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "fs.append",
+        waits_for_device: true,
+        depends_on_host: Some(HostDependence::Pages),
         summary: "append to a file",
         timed: "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of the time, every 4 MiB.",
         pitfalls: "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and makes the writer wait.",
         variants: || rows("size", [4096]),
         run: |s| appending(s, |_| 0),
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         nature: Nature::Blocks,
         name: "fs.fsync",
+        waits_for_device: true,
+        depends_on_host: Some(HostDependence::Disk),
         summary: "append a block and make it durable",
         timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its allocation reach the disk; \
              the file is emptied, outside of the time, every 4 MiB.",
@@ -267,17 +273,19 @@ pub static PROBES: &[Probe] = &[
         variants: || rows("size", [4096]),
         // SAFETY: the descriptor is open as long as the loop runs.
         run: |s| appending(s, |fd| unsafe { libc::fsync(fd) }),
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         nature: Nature::Blocks,
         name: "fs.fdatasync",
+        waits_for_device: true,
+        depends_on_host: Some(HostDependence::Disk),
         summary: "overwrite a block and make it durable",
         timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data reaches the disk.",
         pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
         variants: || rows("size", [4096]),
         run: fdatasync,
-        ..LATENCY
+        ..FAMILY
     },
 ];
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
 use crate::peer::Peer;
-use crate::probe::{LATENCY, Nature, Probe, placements};
+use crate::probe::{Exercises, Nature, Probe, latency, placements, table};
 use crate::session::{Session, Stop};
 use crate::share::{PLACES, Place, Shared, Word, as_file, give_byte, pipe, socket_pair, take_byte};
 
@@ -208,7 +208,10 @@ fn over_shm(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share.
-const FAMILY: Probe = Probe { nature: Nature::Blocks, variants: placements, ..LATENCY };
+const FAMILY: Probe = Probe { nature: Nature::Blocks, variants: placements, ..latency(&table::LATENCIES, Exercises::LocalIpc) };
+
+/// A round trip, in which each side writes and reads.
+const ROUND_TRIP: Probe = Probe { entries: Some(4.0), ..FAMILY };
 
 /// What placement means for every probe that wakes a partner.
 const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figure: idle states and, in a guest, the interrupt between \
@@ -218,12 +221,12 @@ const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figur
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "ipc.pipe",
-        lmbench: Some("pipe"),
+        lmbench: Some("Pipe"),
         summary: "one byte to another process and back through two pipes",
         timed: "write of one byte into a pipe, and read of the byte that the partner process sends back through another: two wake-ups, two switches.",
         pitfalls: WAKES,
         run: over_pipe,
-        ..FAMILY
+        ..ROUND_TRIP
     },
     Probe {
         name: "ipc.unix",
@@ -232,28 +235,31 @@ pub static PROBES: &[Probe] = &[
         timed: "write of one byte to a Unix stream socket pair, and read of the byte that the partner process sends back.",
         pitfalls: WAKES,
         run: over_unix,
-        ..FAMILY
+        ..ROUND_TRIP
     },
     Probe {
         name: "ipc.udp",
+        exercises: Some(Exercises::Network),
         lmbench: Some("UDP"),
         summary: "one byte to another process and back by UDP over loopback",
         timed: "write of one byte to a connected UDP socket on 127.0.0.1, and read of the datagram that the partner process sends back.",
         pitfalls: "firewall rules and packet filters on loopback are part of the figure.",
         run: over_udp,
-        ..FAMILY
+        ..ROUND_TRIP
     },
     Probe {
         name: "ipc.tcp",
+        exercises: Some(Exercises::Network),
         lmbench: Some("TCP"),
         summary: "one byte to another process and back by TCP over loopback",
         timed: "write of one byte to a TCP connection on 127.0.0.1 with TCP_NODELAY, and read of the byte that the partner process sends back.",
         pitfalls: "firewall rules and packet filters on loopback are part of the figure.",
         run: over_tcp,
-        ..FAMILY
+        ..ROUND_TRIP
     },
     Probe {
         name: "ipc.tcp_connect",
+        exercises: Some(Exercises::Network),
         lmbench: Some("TCP conn"),
         summary: "connect by TCP over loopback, be accepted and closed, close",
         timed: "socket, connect to a listening partner process on 127.0.0.1, read until that has accepted and closed, and close with a reset.",
@@ -268,7 +274,7 @@ pub static PROBES: &[Probe] = &[
         timed: "write to an eventfd, and read of another that the partner process raises in answer.",
         pitfalls: WAKES,
         run: over_eventfd,
-        ..FAMILY
+        ..ROUND_TRIP
     },
     Probe {
         name: "ipc.futex",
@@ -276,7 +282,7 @@ pub static PROBES: &[Probe] = &[
         timed: "store to a shared word and FUTEX_WAKE, then FUTEX_WAIT until the partner process has stored and woken in answer.",
         pitfalls: "across CPUs an answer that arrives before the wait saves the sleep.",
         run: over_futex,
-        ..FAMILY
+        ..ROUND_TRIP
     },
     Probe {
         name: "ipc.shm",

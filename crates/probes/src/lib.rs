@@ -85,6 +85,7 @@ pub fn find(name: &str) -> Option<&'static Probe> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fingerpost_record::Params;
     use std::collections::BTreeSet;
 
     #[test]
@@ -95,6 +96,23 @@ mod tests {
             let variants = (probe.variants)();
             assert!(!variants.is_empty(), "{} has no variant", probe.name);
             assert_eq!(variants.iter().collect::<BTreeSet<_>>().len(), variants.len(), "{} repeats a variant", probe.name);
+        }
+    }
+
+    /// A record of before is read as its probes' descriptors would have described it. Where a descriptor's facts change, the probe's version
+    /// is another one, and it leaves this test.
+    #[test]
+    fn what_is_known_of_rows_of_before_is_what_the_descriptors_say() {
+        for probe in all().chain(lab_rows()) {
+            for params in (probe.variants)() {
+                let mut known = fingerpost_record::descriptor::of_before(probe.name, [&params, &Params::new()]);
+                let now = probe.descriptor(&params);
+                // Some had no place, and some no name of lmbench's.
+                known.place = known.place.or(now.place);
+                known.lmbench = known.lmbench.or(now.lmbench.clone());
+                assert_eq!(now, known, "{} {params}", probe.name);
+                assert_ne!(now.table.key, "other", "{} has no table", probe.name);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ mod threads;
 
 use fingerpost_record::{Better, Params, Unit};
 
-use crate::probe::{self, Nature, Probe, rows};
+use crate::probe::{self, Exercises, HostDependence, Nature, Probe, rows, table};
 use crate::session::{Session, Stop};
 
 use buffers::{Buffers, Op, candidates, size};
@@ -50,14 +50,22 @@ fn walk(s: &mut Session, op: Op) -> Result<(), Stop> {
     Ok(())
 }
 
+/// What the probes of memory share.
+const MEMORY: Probe = Probe {
+    version: 2,
+    depends_on_host: Some(HostDependence::Memory),
+    nature: Nature::Streams,
+    ..probe::latency(&table::MEMORY, Exercises::Memory)
+};
+
 /// What reading, writing and copying share.
 const FAMILY: Probe = Probe {
-    version: 2,
     unit: Unit::BytesPerSecond,
     better: Better::Higher,
-    nature: Nature::Streams,
+    // The good tenth of all processes repeats as their spread lets expect.
+    depends_on_host: None,
     variants: || rows("size", [16 << 10, 256 << 10, 64 << 20]),
-    ..probe::LATENCY
+    ..MEMORY
 };
 
 const READ: Probe = Probe {
@@ -84,7 +92,7 @@ const WRITE: Probe = Probe {
 
 const COPY: Probe = Probe {
     name: "memory.copy",
-    lmbench: Some("Bcopy (hand)"),
+    lmbench: Some("Bcopy"),
     summary: "bytes copied in memory",
     timed: "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
             SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
@@ -95,14 +103,14 @@ const COPY: Probe = Probe {
 };
 
 /// The primitives of this file.
-pub static PROBES: &[Probe] = &[READ, WRITE, COPY, latency::LATENCY];
+pub static PROBES: &[Probe] = &[latency::LATENCY, READ, WRITE, COPY];
 
 /// What the memory laboratory measures: the same by more sizes, by number of threads, by stride and kind of page.
 pub static LAB_ROWS: &[Probe] = &[
     Probe { lab: Some("memory"), variants: latency::sweep, ..latency::LATENCY },
-    Probe { lab: Some("memory"), variants: threads::sweep, ..READ },
-    Probe { lab: Some("memory"), variants: threads::sweep, ..WRITE },
-    Probe { lab: Some("memory"), variants: copies, ..COPY },
+    Probe { lab: Some("memory"), depends_on_host: MEMORY.depends_on_host, variants: threads::sweep, ..READ },
+    Probe { lab: Some("memory"), depends_on_host: MEMORY.depends_on_host, variants: threads::sweep, ..WRITE },
+    Probe { lab: Some("memory"), depends_on_host: MEMORY.depends_on_host, variants: copies, ..COPY },
 ];
 
 /// Copying by number of threads, and on one CPU by method: which instructions copy best at which size.

@@ -15,7 +15,7 @@ use fingerpost_record::{Better, Unit};
 use crate::fs;
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
-use crate::probe::{LATENCY, Nature, Probe, rows};
+use crate::probe::{LATENCY, Nature, Probe, rows, table};
 use crate::session::{Session, Stop, involuntary_switches, now_ns};
 use crate::share::{Shared, Word};
 
@@ -296,6 +296,7 @@ fn vm(s: &mut Session) -> Result<(), Stop> {
 const FAMILY: Probe = Probe {
     pitfalls: "two hardware threads of one core share it, and caches, memory and clock rate are shared by more: a little below 100 is \
                not a lock. Noise can lift a value above 100.",
+    table: &table::PARALLEL,
     unit: Unit::Percent,
     better: Better::Higher,
     nature: Nature::Relates,

@@ -1,7 +1,9 @@
 //! What a probe says of itself.
 
-use fingerpost_measure::{Center, OWN_CACHES};
-use fingerpost_record::{Better, Param, Params, Unit};
+use fingerpost_measure::Center;
+use fingerpost_record::descriptor::{Descriptor, OWN_CACHES, Table, lmbench_name};
+pub use fingerpost_record::descriptor::{Exercises, HostDependence, table};
+use fingerpost_record::{Better, Measurement, Outcome, Param, Params, Unit};
 
 use crate::session::{Session, Stop};
 
@@ -29,7 +31,17 @@ pub struct Probe {
     /// Version of the definition: what is timed, and how a process's samples become its value. Raise it with any change that moves that value;
     /// rows of different versions are never compared. How figures are made of processes is the same for all, and no part of it.
     pub version: u32,
-    /// What lmbench calls the same operation, where it has it.
+    /// The table that its rows are shown in, behind those of the probes before it in the registry.
+    pub table: &'static Table,
+    /// The part of the system that its time comes from: when that part is slower, so is it. None where it is a program's own.
+    pub exercises: Option<Exercises>,
+    /// How many times one operation enters the kernel, where its definition says so.
+    pub entries: Option<f64>,
+    /// Whether it waits for a device, so that its time does not follow the CPU's.
+    pub waits_for_device: bool,
+    /// What of its time a virtual machine's host decides: of memory, only rows that are about more of it than a core's own caches hold.
+    pub depends_on_host: Option<HostDependence>,
+    /// What lmbench calls the same operation, where it has it, with a parameter in the place of each `{parameter}` ([`lmbench_name`]).
     pub lmbench: Option<&'static str>,
     /// One line for `list`.
     pub summary: &'static str,
@@ -58,6 +70,11 @@ pub struct Probe {
 pub const LATENCY: Probe = Probe {
     name: "",
     version: 1,
+    table: &table::OTHER,
+    exercises: None,
+    entries: None,
+    waits_for_device: false,
+    depends_on_host: None,
     lmbench: None,
     summary: "",
     timed: "",
@@ -71,6 +88,11 @@ pub const LATENCY: Probe = Probe {
     run: |_| Err(Stop::Fail(String::new())),
 };
 
+/// The same, of operations of this part of the system, whose rows are shown in this table.
+pub const fn latency(table: &'static Table, exercises: Exercises) -> Probe {
+    Probe { table, exercises: Some(exercises), ..LATENCY }
+}
+
 impl Probe {
     /// What the operation does with these parameters.
     pub fn nature_of(&self, params: &Params) -> Nature {
@@ -80,6 +102,26 @@ impl Probe {
             Nature::Streams if params.int("size").is_none_or(|size| size <= OWN_CACHES) => Nature::Computes,
             nature => nature,
         }
+    }
+
+    /// What a record says of a row with these parameters.
+    pub fn descriptor(&self, params: &Params) -> Descriptor {
+        let much = || ["size", "resident"].into_iter().filter_map(|key| params.int(key)).any(|bytes| bytes > OWN_CACHES);
+        Descriptor {
+            place: crate::all().filter(|probe| probe.table.key == self.table.key).position(|p| p.name == self.name).map(|n| n as u32),
+            exercises: self.exercises,
+            entries: self.entries,
+            waits_for_device: self.waits_for_device,
+            depends_on_host: self.depends_on_host.filter(|made| *made != HostDependence::Memory || much()),
+            lmbench: self.lmbench.and_then(|name| lmbench_name(name, |key| params.int(key))),
+            ..Descriptor::of(self.table)
+        }
+    }
+
+    /// A row of it without a figure, and why.
+    pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
+        let descriptor = self.descriptor(&params);
+        Measurement::without_figure(self.name, self.version, params, self.unit, self.better, outcome, reason).described(descriptor)
     }
 
     /// How samples of one process become one value, and the processes' values the figure.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::ptr;
 
 use crate::call::{ANONYMOUS, READ_WRITE, c_path, check, new_mapping, page_size};
-use crate::probe::{LATENCY, Nature, Probe, rows};
+use crate::probe::{Exercises, HostDependence, Nature, Probe, latency, rows, table};
 use crate::program;
 use crate::session::{Session, Stop};
 
@@ -181,7 +181,8 @@ fn shell(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share.
-const FAMILY: Probe = Probe { nature: Nature::Blocks, ..LATENCY };
+const FAMILY: Probe =
+    Probe { nature: Nature::Blocks, depends_on_host: Some(HostDependence::Memory), ..latency(&table::PROCESSES, Exercises::Process) };
 
 /// The probes of this file. All of them take `resident`; only the one whose cost grows with it has rows for it.
 pub static PROBES: &[Probe] = &[

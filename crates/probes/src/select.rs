@@ -6,8 +6,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::call::check;
 use crate::ipc::reset_on_close;
-use crate::probe::{LATENCY, Probe, rows};
+use crate::probe::{Probe, rows};
 use crate::session::{Session, Stop};
+use crate::syscall;
 
 /// The most descriptors: all of them must fit below `FD_SETSIZE` (1024).
 const MAX_FDS: usize = 1000;
@@ -138,13 +139,13 @@ fn epoll(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share.
-const FAMILY: Probe = Probe { variants: || rows("fds", [10, 100, 250]), ..LATENCY };
+const FAMILY: Probe = Probe { variants: || rows("fds", [10, 100, 250]), ..syscall::FAMILY };
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "syscall.select",
-        lmbench: Some("select TCP"),
+        lmbench: Some("slct TCP"),
         summary: "select over idle TCP connections",
         timed: "select for reading over as many idle loopback TCP connections, on adjacent descriptors, with a zero timeout, and the copy of the \
          set before each call; none is ever ready.",

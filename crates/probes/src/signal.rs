@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::call::{ANONYMOUS, check, new_mapping, page_size};
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop};
 
 /// Signals that a handler has seen. Only the one thread of the process writes it.
@@ -124,32 +124,38 @@ fn fault(_: &mut Session) -> Result<(), Stop> {
     Err(Stop::Skip("stepping over a faulting store is known for x86_64 and aarch64 only".into()))
 }
 
+const FAMILY: Probe = latency(&table::SIGNALS, Exercises::Signal);
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "signal.install",
+        entries: Some(1.0),
         lmbench: Some("sig inst"),
         summary: "install a signal handler",
         timed: "sigaction of the C library: a handler set for SIGUSR1, the old action read back.",
         run: install,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "signal.handle",
+        // Sending oneself a signal, and returning from its handler.
+        entries: Some(2.0),
         lmbench: Some("sig hndl"),
         summary: "send oneself a signal and handle it",
         timed: "kill of the own process with SIGUSR1, the frame on the stack, a handler that counts, and the return from it.",
         pitfalls: "the frame holds the vector registers: a CPU with wider ones takes longer.",
         run: handle,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "signal.fault",
-        lmbench: Some("prot fault"),
+        exercises: Some(Exercises::Fault),
+        lmbench: Some("Prot Fault"),
         summary: "a forbidden write, caught",
         timed: "a store to a present read-only page: the CPU's fault, SIGSEGV, a handler that counts and steps over the store, and the return.",
         pitfalls: "lmbench's handler returns to the same store instead of stepping over it; the path through the kernel is the same.",
         run: fault,
-        ..LATENCY
+        ..FAMILY
     },
 ];

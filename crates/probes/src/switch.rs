@@ -7,7 +7,7 @@ use std::io;
 use fingerpost_record::Params;
 
 use crate::peer::Peer;
-use crate::probe::{LATENCY, Nature, Probe};
+use crate::probe::{Exercises, Nature, Probe, latency, table};
 use crate::session::{Session, Stop, now_ns};
 use crate::share::{give_byte, pipe, take_byte};
 
@@ -118,7 +118,7 @@ fn rings() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "switch.ring",
-    lmbench: Some("ctxsw"),
+    lmbench: Some("{tasks}p/{footprint}K ctxsw"),
     summary: "one hop of a token through a ring of processes",
     timed: "one hop: read of a byte from a pipe, adding up the process's footprint, write of the byte into the next process's pipe, and the \
             switch to it. The whole hop.",
@@ -128,5 +128,5 @@ pub static PROBES: &[Probe] = &[Probe {
     nature: Nature::Blocks,
     variants: rings,
     run: ring,
-    ..LATENCY
+    ..latency(&table::SWITCHING, Exercises::Switch)
 }];

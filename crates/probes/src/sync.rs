@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use crate::call::usage;
-use crate::probe::{LATENCY, Nature, Probe, placements, rows};
+use crate::probe::{LATENCY, Nature, Probe, placements, rows, table};
 use crate::session::{Session, Stop, now_ns};
 use crate::share::{PLACES, Place, Word};
 
@@ -345,6 +345,8 @@ fn condvar(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
+const FAMILY: Probe = Probe { table: &table::SYNCHRONISATION, ..LATENCY };
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
@@ -353,7 +355,7 @@ pub static PROBES: &[Probe] = &[
         timed: "pthread_mutex_lock, one addition to a word that it guards, and pthread_mutex_unlock, with a second thread asleep.",
         pitfalls: "with one thread in the process the C library leaves out the atomic instructions, and the figure would be a third.",
         run: mutex,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "sync.mutex_contended",
@@ -368,7 +370,7 @@ pub static PROBES: &[Probe] = &[
         cpus: 2,
         variants: || rows("threads", [2, 4]),
         run: mutex_contended,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "sync.rwlock",
@@ -380,7 +382,7 @@ pub static PROBES: &[Probe] = &[
         nature: Nature::Contends,
         variants: || rows("threads", [1, 2]),
         run: rwlock,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "sync.condvar",
@@ -390,6 +392,6 @@ pub static PROBES: &[Probe] = &[
         nature: Nature::Blocks,
         variants: placements,
         run: condvar,
-        ..LATENCY
+        ..FAMILY
     },
 ];

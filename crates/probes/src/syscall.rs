@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 use crate::call::{c_path, check};
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop};
 
 fn null(s: &mut Session) -> Result<(), Stop> {
@@ -92,6 +92,9 @@ fn open_close(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
+/// What the probes of system calls share.
+pub(crate) const FAMILY: Probe = Probe { entries: Some(1.0), ..latency(&table::SYSCALLS, Exercises::Syscall) };
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
@@ -102,7 +105,7 @@ pub static PROBES: &[Probe] = &[
         pitfalls: "a seccomp filter (containers) and speculation mitigations show here first. Others can be cheaper: on one guest with Linux 6.18 getuid took \
                    a quarter less.",
         run: null,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "syscall.read",
@@ -111,7 +114,7 @@ pub static PROBES: &[Probe] = &[
         timed: "read of one byte from /dev/zero: entry, descriptor, the driver's read, one byte stored, exit.",
         pitfalls: "lmbench's “null I/O” is the mean of this and syscall.write.",
         run: read,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "syscall.write",
@@ -120,7 +123,7 @@ pub static PROBES: &[Probe] = &[
         timed: "write of one byte to /dev/null: entry, descriptor, the driver's write, exit.",
         pitfalls: "lmbench's “null I/O” is the mean of this and syscall.read.",
         run: write,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "syscall.stat",
@@ -129,7 +132,7 @@ pub static PROBES: &[Probe] = &[
         timed: "stat of an empty file in the work directory by its absolute path: path walk in the cache, attributes, exit.",
         pitfalls: "each component of the work directory's path costs a step of the walk.",
         run: stat,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "syscall.fstat",
@@ -137,15 +140,16 @@ pub static PROBES: &[Probe] = &[
         summary: "stat of an open file",
         timed: "fstat of an open empty file in the work directory: descriptor, attributes, exit.",
         run: fstat,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "syscall.open_close",
-        lmbench: Some("open/close"),
+        entries: Some(2.0),
+        lmbench: Some("open clos"),
         summary: "open a file and close it",
         timed: "open of an empty file in the work directory read-only by its absolute path, and close of the descriptor.",
         pitfalls: "each component of the work directory's path costs a step of the walk.",
         run: open_close,
-        ..LATENCY
+        ..FAMILY
     },
 ];

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use crate::probe::{LATENCY, Nature, Probe};
+use crate::probe::{Exercises, Nature, Probe, latency, table};
 use crate::process::HANDOVER_BATCH_NS;
 use crate::session::{Session, Stop};
 use crate::sync::done;
@@ -42,5 +42,5 @@ pub static PROBES: &[Probe] = &[Probe {
     pitfalls: "the C library keeps the stack of an ended thread for the next one, so that mapping a stack is not in the figure.",
     nature: Nature::Blocks,
     run: create,
-    ..LATENCY
+    ..latency(&table::PROCESSES, Exercises::Thread)
 }];

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use crate::call::{ANONYMOUS, READ_WRITE, check, in_chunks, map, page_size, unmap};
-use crate::probe::{LATENCY, Probe, rows};
+use crate::probe::{Exercises, HostDependence, Probe, latency, rows, table};
 use crate::session::{Session, Stop, now_ns};
 
 /// Pages that are touched between two readings of the clock, where rows with few pages take several regions together: enough to
@@ -262,54 +262,60 @@ fn fault_cow(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
+const FAMILY: Probe = latency(&table::VM, Exercises::Fault);
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
-        lmbench: Some("mmap latency"),
+        lmbench: Some("Mmap Latency"),
         name: "vm.mmap",
         summary: "map anonymous memory",
         timed: "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that size; unmapping is outside.",
         pitfalls: "in a process without holes the kernel's tree of mappings grows, which costs a third more; lmbench maps a file, touches and unmaps it.",
         variants: || rows("pages", [256]),
         run: mmap,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "vm.munmap",
+        depends_on_host: Some(HostDependence::Pages),
         summary: "unmap touched memory",
         timed: "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages and its page table are freed.",
         variants: || rows("pages", [1, 256]),
         run: munmap,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "vm.mprotect",
+        entries: Some(1.0),
         summary: "change the rights of touched memory",
         timed: "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is the mean of both ways.",
         pitfalls: "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for that as well.",
         variants: || rows("pages", [1, 256]),
         run: mprotect,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "vm.fault_anon",
+        depends_on_host: Some(HostDependence::Pages),
         summary: "first touch of anonymous memory, per page",
         timed: "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, zero-filling included.",
         pitfalls: "with one page per region each fault also makes a page table. The region asks for no huge pages (MADV_NOHUGEPAGE): a program that has them faults less often and longer.",
         variants: || rows("pages", [1, 256]),
         run: fault_anon,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
-        lmbench: Some("page fault"),
+        lmbench: Some("Page Fault"),
         name: "vm.fault_file",
+        depends_on_host: Some(HostDependence::Pages),
         summary: "first touch of a mapped file, per page",
         timed: "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page cache; per page.",
         pitfalls: "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages of the large region faults; \
              with one page per region each fault also makes a page table.",
         variants: || rows("pages", [1, 256]),
         run: fault_file,
-        ..LATENCY
+        ..FAMILY
     },
     Probe {
         name: "vm.fault_cow",
@@ -318,7 +324,7 @@ pub static PROBES: &[Probe] = &[
         pitfalls: "a write after fork takes the same path through the kernel.",
         variants: || rows("pages", [256]),
         run: fault_cow,
-        ..LATENCY
+        ..FAMILY
     },
 ];
 

@@ -10,6 +10,7 @@ pub mod archive;
 pub mod bounds;
 pub mod cause;
 pub mod client;
+pub mod descriptor;
 pub mod experiment;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
@@ -38,6 +39,7 @@ pub mod unit;
 pub mod unstated;
 mod valid;
 
+pub use descriptor::{Descriptor, Exercises, Table};
 pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
 pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status};
 pub use host::Host;

@@ -1,11 +1,13 @@
 //! Samples of one probe or workload step, with what was made of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::descriptor::{Descriptor, of_before};
 use crate::params::Params;
 use crate::unit::Unit;
 
@@ -127,6 +129,9 @@ pub fn kept_values(processes: &[Process]) -> Vec<f64> {
 pub struct Measurement {
     /// The probe's name, such as `syscall.null`.
     pub probe: String,
+    /// What the descriptor of the probe or lab says of the row; read it by [`Measurement::descriptor`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<Descriptor>,
     /// The version of the probe's definition. Rows of different versions are shown, never compared.
     pub version: u32,
     /// The parameters that tell this row from the probe's other rows.
@@ -155,13 +160,31 @@ pub struct Measurement {
 impl Measurement {
     /// A row that has no figure yet, or never will: skipped or failed, with the reason.
     pub fn without_figure(probe: &str, version: u32, params: Params, unit: Unit, better: Better, outcome: Outcome, reason: String) -> Self {
-        let (probe, reason) = (probe.to_owned(), Some(reason));
-        Measurement { probe, version, params, unit, better, outcome, reason, estimate: None, percentiles: None, processes: Vec::new() }
+        let (probe, descriptor, reason) = (probe.to_owned(), None, Some(reason));
+        let (estimate, percentiles, processes) = (None, None, Vec::new());
+        Measurement { probe, descriptor, version, params, unit, better, outcome, reason, estimate, percentiles, processes }
+    }
+
+    /// The row with what its descriptor says.
+    pub fn described(self, descriptor: Descriptor) -> Self {
+        Measurement { descriptor: Some(descriptor), ..self }
+    }
+
+    /// What the descriptor of its probe or lab says of it: as stated, else what is known of such rows of before.
+    pub fn descriptor(&self) -> Cow<'_, Descriptor> {
+        self.descriptor_without(&Params::new())
+    }
+
+    /// The same where these parameters were taken out of the row.
+    pub fn descriptor_without(&self, taken_out: &Params) -> Cow<'_, Descriptor> {
+        let before = || Cow::Owned(of_before(&self.probe, [&self.params, taken_out]));
+        self.descriptor.as_ref().map_or_else(before, Cow::Borrowed)
     }
 
     /// The row with its figure and percentiles alone.
     pub fn without_samples(&self) -> Measurement {
-        Measurement { probe: self.probe.clone(), params: self.params.clone(), reason: self.reason.clone(), processes: Vec::new(), ..*self }
+        let (probe, descriptor, params, reason) = (self.probe.clone(), self.descriptor.clone(), self.params.clone(), self.reason.clone());
+        Measurement { probe, descriptor, params, reason, processes: Vec::new(), ..*self }
     }
 
     /// Whether two rows measure the same thing in the same way.

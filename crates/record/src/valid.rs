@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::bounds::{MAX_ROWS, MAX_TEXT};
+use crate::descriptor::Descriptor;
 use crate::experiment::{Asked, Experiment, MOST_EXPERIMENTS, MOST_PAIRS};
 use crate::findings::{Budget, Observation};
 use crate::host::{Host, Load};
@@ -75,6 +76,7 @@ fn valid_row(m: &Measurement) -> Result<(), String> {
     if m.reason.as_ref().is_some_and(|r| r.len() > MAX_TEXT) {
         return Err("the reason is too long".into());
     }
+    m.descriptor.as_ref().map_or(Ok(()), Descriptor::validate)?;
     m.estimate.as_ref().map_or(Ok(()), valid_estimate)?;
     valid_params(&m.params)?;
     if let Some(p) = &m.percentiles {
@@ -176,7 +178,9 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
     for m in &mut run.measurements {
         if let Err(what) = valid_row(m) {
             let reason = format!("the figure was dropped: {what}");
-            *m = Measurement::without_figure(&m.probe, m.version, m.params.clone(), m.unit, m.better, Outcome::Failed, reason);
+            let descriptor = m.descriptor.take().filter(|d| d.validate().is_ok());
+            let row = Measurement::without_figure(&m.probe, m.version, m.params.clone(), m.unit, m.better, Outcome::Failed, reason);
+            *m = Measurement { descriptor, ..row };
         }
     }
     let mut dropped = Vec::new();
@@ -209,6 +213,10 @@ mod tests {
     #[test]
     fn a_realistic_run_is_valid() {
         assert_eq!(validate(&fixture::run()), Ok(()));
+    }
+
+    fn described(key: &'static str, title: &'static str) -> Option<Descriptor> {
+        Some(Descriptor::of(&crate::Table::new(key, title)))
     }
 
     fn with_experiment(spoil: fn(&mut Experiment)) -> Experiment {
@@ -246,6 +254,11 @@ mod tests {
             ("measurements[1]", |r| r.measurements[1].processes[0].samples[0] = f64::NAN),
             ("measurements[1]", |r| r.measurements[1].percentiles.as_mut().unwrap().p99 = f64::NAN),
             ("the probe's name", |r| r.measurements[1].probe.clear()),
+            ("the key of its table", |r| r.measurements[1].descriptor = described("a b", "A")),
+            ("the title of its table", |r| r.measurements[1].descriptor = described("a", "")),
+            ("-1 times", |r| {
+                r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor { entries: Some(-1.0), ..d });
+            }),
             ("more than 32", |r| r.experiments = vec![fixture::experiment(); 33]),
             ("pairs of stretches", |r| r.experiments = vec![with_experiment(|e| e.pairs = vec![e.pairs[0]; 101])]),
             ("experiments[0]: the estimate", |r| r.experiments = vec![with_experiment(|e| e.effect.as_mut().unwrap().low = 9.0)]),

@@ -8,6 +8,7 @@ fn small_run() -> Run {
     let mut run = fixture::run();
     run.measurements.truncate(4);
     run.measurements.iter_mut().for_each(|m| m.processes.truncate(2));
+    run.measurements[0].descriptor = Some(run.measurements[0].descriptor().into_owned());
     run
 }
 

@@ -15,7 +15,7 @@ use crate::format::Format;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
 use crate::view::parts_of_doubt;
-use crate::{compare_csv, compare_markdown, groups, json};
+use crate::{compare_csv, compare_markdown, json};
 
 const COLUMNS: [(&str, Align, u8); 7] = [
     ("probe", Align::Left, 0),
@@ -89,10 +89,10 @@ fn row_lines(grid: &mut Grid, c: &Comparison) {
     }
     let titles = grid.titles();
     grid.lines.extend([Line::Blank, titles]);
-    let title = |row: &Row| groups::group_of(&row.probe).1.title;
-    for rows in in_order(c).chunk_by(|a, b| title(a) == title(b)) {
+    for rows in in_order(c).chunk_by(|a, b| a.descriptor.table.key == b.descriptor.table.key) {
         let shared = shared(rows);
-        let words = std::iter::once(title(rows[0])).chain(shared.iter().map(String::as_str));
+        let title = text(&rows[0].descriptor.table.title);
+        let words = std::iter::once(title.as_str()).chain(shared.iter().map(String::as_str));
         grid.lines.push(Line::Heading(words.collect::<Vec<_>>().join("  ")));
         for row in rows {
             let mut cells = cells(row);

@@ -9,8 +9,8 @@ use fingerpost_record::params::named;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
 
-use crate::groups;
 use crate::style::Tone;
+use crate::view::place;
 pub(crate) use crate::words::clean as text;
 use crate::words::{short, time};
 
@@ -68,10 +68,7 @@ pub(crate) fn tone(verdict: Verdict) -> Tone {
 /// The rows in the order in which a run's own table has them.
 pub(crate) fn in_order(c: &Comparison) -> Vec<&Row> {
     let mut rows: Vec<&Row> = c.rows.iter().collect();
-    rows.sort_by_key(|r| {
-        let (at, group) = groups::group_of(&r.probe);
-        (at, groups::place_in(group, &r.probe))
-    });
+    rows.sort_by_cached_key(|r| place(&r.descriptor));
     rows
 }
 

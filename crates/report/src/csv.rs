@@ -3,8 +3,8 @@
 
 use fingerpost_record::{Better, Run};
 
+use crate::csv_derived;
 use crate::view::{Row, View, outcome_name};
-use crate::{csv_derived, groups};
 
 pub use crate::csv_derived::{HEADER, line, word};
 
@@ -12,14 +12,14 @@ pub use crate::csv_derived::{HEADER, line, word};
 pub fn render(run: &Run, view: &View) -> String {
     let mut text = line(HEADER.split(',').map(str::to_owned));
     let host = view.headline.iter().find(|f| f.name == "Host").map_or("", |f| f.text.as_str());
-    for row in view.groups.iter().flat_map(|g| &g.rows) {
-        text.push_str(&line(fields(view, host, row)));
+    for group in &view.groups {
+        group.rows.iter().for_each(|row| text.push_str(&line(fields(view, host, &group.table.title, row))));
     }
     text + &csv_derived::render(run, &view.id, host)
 }
 
-fn fields(view: &View, host: &str, row: &Row) -> Vec<String> {
-    let words = [&view.id, host, groups::group_of(&row.probe).1.title, &row.probe].map(word);
+fn fields(view: &View, host: &str, title: &str, row: &Row) -> Vec<String> {
+    let words = [&view.id, host, title, &row.probe].map(word);
     let params = row.param_list.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
     let better = if row.better == Better::Lower { "lower" } else { "higher" };
     let mut fields = words.to_vec();

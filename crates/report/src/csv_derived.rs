@@ -5,10 +5,10 @@ use fingerpost_compare::flops::Flops;
 use fingerpost_compare::memory::{Memory, staircase};
 use fingerpost_compare::zerofill::solve::FIELDS;
 use fingerpost_compare::zerofill::{self, Analysis};
+use fingerpost_record::descriptor::table;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Estimate, Paths, Run, Unit};
 
-use crate::groups;
 use crate::zerofill::{fit_fields, given_fields};
 
 /// The columns, in their order.
@@ -49,13 +49,13 @@ impl Derived {
     }
 
     /// The line, in the columns of [`HEADER`].
-    fn text(&self, run: &str, host: &str) -> String {
+    fn text(&self, run: &str, host: &str, title: &str) -> String {
         let params = self.params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
         let [low, high, confidence] = self.interval.map_or([const { String::new() }; 3], |i| i.map(|v| v.to_string()));
         let cell = |column: &str| match column {
             "run" => word(run),
             "host" => word(host),
-            "group" => word(groups::group_of(self.name).1.title),
+            "group" => word(title),
             "probe" => self.name.to_owned(),
             "params" => word(&clean(&params)),
             "unit" => self.unit.to_owned(),
@@ -72,12 +72,14 @@ impl Derived {
 
 /// All of it; nothing for a run without these laboratories.
 pub fn render(run: &Run, id: &str, host: &str) -> String {
-    let mut all = Vec::new();
-    all.extend(zerofill::analyse(run).iter().flat_map(zero_filling));
-    all.extend(Flops::of(&run.measurements).iter().flat_map(floating_point));
-    all.extend(Memory::of(run).iter().flat_map(hierarchy));
-    all.extend(run.paths.iter().flat_map(requests));
-    all.iter().filter(|d| d.value.is_finite()).map(|d| d.text(id, host)).collect()
+    let all: [(_, Vec<Derived>); 4] = [
+        (&table::ZEROFILL, zerofill::analyse(run).iter().flat_map(zero_filling).collect()),
+        (&table::FLOPS, Flops::of(&run.measurements).iter().flat_map(floating_point).collect()),
+        (&table::MEMORY, Memory::of(run).iter().flat_map(hierarchy).collect()),
+        (&table::OTHER, run.paths.iter().flat_map(requests).collect()),
+    ];
+    let finite = all.iter().flat_map(|(of, figures)| figures.iter().filter(|d| d.value.is_finite()).map(|d| (*of, d)));
+    finite.map(|(of, figure)| figure.text(id, host, &of.title)).collect()
 }
 
 const NS: &str = Unit::Nanoseconds.as_str();
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     fn lines(all: &[Derived]) -> Vec<String> {
-        all.iter().map(|d| d.text("run", "host")).collect()
+        all.iter().map(|d| d.text("run", "host", "table")).collect()
     }
 
     #[test]

@@ -17,7 +17,6 @@ pub mod flops;
 pub mod format;
 pub mod grid;
 mod grid_markdown;
-pub mod groups;
 pub mod html;
 pub mod json;
 mod key_figures;

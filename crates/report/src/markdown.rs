@@ -16,7 +16,7 @@ pub fn render(view: &View, labs: &str) -> String {
     text.push_str(labs);
     for group in &view.groups {
         let shared = group.shared_params();
-        text.push_str(&format!("\n## {}\n\n", escape(group.title)));
+        text.push_str(&format!("\n## {}\n\n", escape(&group.table.title)));
         if !shared.is_empty() {
             text.push_str(&format!("All rows: {}\n\n", escape(&shared.join(" "))));
         }

@@ -342,10 +342,10 @@ mod tests {
         let [judged, open] = ["mysql-scaling", "flops"].map(|table| {
             let found = replay::replay(table, &[table], &[own()]);
             let content = crate::html::of_replay(&found);
-            content.sections.iter().map(|s| s.key).collect::<Vec<_>>()
+            content.sections.iter().map(|s| s.key.clone()).collect::<Vec<_>>()
         });
-        assert_eq!((judged[0], judged[1]), ("conclusions-1", "mysql-scaling"));
-        assert_eq!((open[0], open[1]), ("flops", "conclusions-1"));
+        assert_eq!((&*judged[0], &*judged[1]), ("conclusions-1", "mysql-scaling"));
+        assert_eq!((&*open[0], &*open[1]), ("flops", "conclusions-1"));
     }
 
     #[test]

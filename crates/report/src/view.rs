@@ -9,6 +9,7 @@ use rows::{group_rows, text};
 
 use crate::words::{moment, whole_bytes};
 
+pub(crate) use rows::place;
 pub use rows::{COUNTERS, Group, Row, Shared, Skipped, in_order, outcome_name};
 
 /// A name and what there is to say under it.

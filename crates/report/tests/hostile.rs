@@ -1,7 +1,7 @@
 //! A valid run file may still hold texts and figures meant to hurt the one who looks at it.
 
 use fingerpost_record::text::misleads;
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Percentiles, Run, Unit, fixture, load};
+use fingerpost_record::{Better, Descriptor, Estimate, Measurement, Outcome, Params, Percentiles, Run, Table, Unit, fixture, load};
 use fingerpost_report::format::write_run;
 use fingerpost_report::{Format, Style, html};
 use proptest::prelude::*;
@@ -160,6 +160,10 @@ fn row() -> impl Strategy<Value = Measurement> {
             let estimate = Estimate { low: v[0], value: v[1], high: v[2], confidence: 0.95 };
             Measurement {
                 probe,
+                descriptor: (!text.is_empty()).then(|| Descriptor {
+                    lmbench: Some(text.clone().into()),
+                    ..Descriptor::of(&Table { key: if figure { "host" } else { "queues" }.into(), title: text.clone().into() })
+                }),
                 version: 1,
                 params: Params::new().with("size", size).with(&text, text.as_str()),
                 unit,

@@ -47,6 +47,7 @@ fn together(rows: &[Row], pooled: &[Pooled]) -> Vec<Verdict> {
 fn seen<'a>(row: &'a Row, together: Verdict, changes: &[Change]) -> Seen<'a> {
     Seen {
         probe: &row.probe,
+        descriptor: &row.descriptor,
         params: &row.params,
         unit: row.unit,
         better: row.better,

@@ -57,6 +57,7 @@ fn run(format: &'static str, bytes: &[u8], host: fingerpost_record::Host, rows: 
 fn row(probe: &str, params: Params, unit: Unit, better: Better, estimate: Estimate, repetitions: &[f64]) -> Measurement {
     Measurement {
         probe: probe.to_owned(),
+        descriptor: None,
         // That of our probe that does what an imported figure's program did: the latest, since imported figures stand for the operation.
         version: if probe == "memory.latency" { 2 } else { 1 },
         params,

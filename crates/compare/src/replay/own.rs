@@ -228,7 +228,7 @@ fn null_io(run: &Run) -> Option<Ours> {
     let mid = |a: f64, b: f64| (a + b) / 2.0;
     let estimate = Estimate { value: mid(a.value, b.value), low: mid(a.low, b.low), high: mid(a.high, b.high), confidence: a.confidence };
     let outcome = if write.outcome == Outcome::Measured { read.outcome } else { write.outcome };
-    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..read.clone() };
+    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), descriptor: None, ..read.clone() };
     Some(Ours::new(row, Some("mean of syscall.read and syscall.write".into())))
 }
 

@@ -92,6 +92,7 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
         id: "made-up".into(),
         measurements: vec![Measurement {
             probe: "database.throughput".into(),
+            descriptor: None,
             version: 1,
             params: params.clone(),
             unit: Unit::PerSecond,

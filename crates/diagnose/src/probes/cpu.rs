@@ -3,7 +3,7 @@
 use fingerpost_record::cause::thresholds::{MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS};
 use fingerpost_record::{Finding, Layer, Status};
 
-use super::groups::{Group, waits_for_device};
+use super::groups::Group;
 use super::seen::Verdict;
 use super::view::{Item, View};
 use crate::hosts::TASK_MITIGATIONS;
@@ -11,7 +11,7 @@ use crate::steps::Evidence;
 
 /// Judges the proportional causes and accounts for their part of every row.
 pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
-    let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::Cpu).collect();
+    let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::CPU).collect();
     // Another build of the arithmetic says nothing of who computes it.
     let built_anew = rows.iter().any(|i| !i.row.changes.is_empty());
     if rows.is_empty() || (built_anew && view.machines.same_processor != Some(false)) {
@@ -24,14 +24,14 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
             return not_the_cpu(view, &rows, slower.len());
         }
         let evidence = by_the_work(view, &rows, &slower);
-        let share = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 }) / total;
+        let share = view.claim(|i| if i.group == Group::CPU { i.left } else { 0.0 }) / total;
         return vec![Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence)];
     }
     let mut logs: Vec<f64> = slower.iter().map(|i| i.log).collect();
     logs.sort_by(f64::total_cmp);
     let factor = logs[logs.len() / 2];
     let (cause, layer, reason) = which(view, &slower);
-    let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::Cpu && !waits_for_device(i.row.probe)).collect();
+    let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::CPU && !i.row.descriptor.waits_for_device).collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
     let certain = following as f64 >= MOST_OF_ROWS.value * followers.len() as f64;
     let mut evidence = vec![format!(
@@ -46,8 +46,8 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     evidence.push(reason);
     let told = ["processor", "clock", "governor", "turbo", "microcode", "mitigations", TASK_MITIGATIONS, "virtualisation", "CPU quota"];
     evidence.extend(view.host_clues(&told));
-    let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
-    let rest = view.claim(|i| if waits_for_device(i.row.probe) { 0.0 } else { factor });
+    let cpu_rows = view.claim(|i| if i.group == Group::CPU { i.left } else { 0.0 });
+    let rest = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor });
     let status = if certain && !built_anew { Status::Guilty } else { Status::Suspected };
     vec![Finding::new(cause, layer, status, (cpu_rows + rest) / total, evidence)]
 }
@@ -93,7 +93,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
         return Some(Finding::cleared("cpu.speed", Layer::Cpu, why));
     }
     let factor = (fast / slow).ln();
-    let share = view.claim(|i| if waits_for_device(i.row.probe) { 0.0 } else { factor }) / total;
+    let share = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor }) / total;
     let evidence =
         vec![format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs", names.0)];
     Some(Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence))

@@ -13,9 +13,9 @@
 //! rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
 use fingerpost_record::cause::thresholds::{LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING};
-use fingerpost_record::{Finding, Layer, Observation, Status};
+use fingerpost_record::{Exercises, Finding, Layer, Observation, Status};
 
-use super::groups::{Group, GroupCause, entries, group_causes};
+use super::groups::{Group, GroupCause, group_causes};
 use super::seen::{Clients, Compared, Verdict};
 use super::view::{Item, View};
 use super::{changed, cpu, machines};
@@ -89,7 +89,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     evidence.extend(view.host_clues(&["kernel", "operating system", "kernel command line", "mitigations", TASK_MITIGATIONS, "processor"]));
     evidence.extend(view.host_clues(&["seccomp", "seccomp filters"]));
     let claimed =
-        view.claim(|item| entries(item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
+        view.claim(|item| item.row.descriptor.entries.map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
     let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
     Some(Finding::new("syscall.entry", Layer::Kernel, status, claimed / total, evidence))
 }
@@ -97,10 +97,10 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
 /// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
 fn amounts(view: &View, extra: f64) -> Vec<f64> {
     let seen = 2.0 * view.threshold;
-    let visible = |i: &&Item| extra / i.fast > seen && matches!(i.group, Group::Syscall | Group::Signal);
+    let visible = |i: &&Item| extra / i.fast > seen && matches!(i.group, Group::Part(Exercises::Syscall | Exercises::Signal));
     let more = |i: &Item| {
         let explained = i.fast * if i.slower { (i.log - i.left).exp() } else { 1.0 };
-        Some((i.slow - explained) / entries(i.row.probe)?)
+        Some((i.slow - explained) / i.row.descriptor.entries?)
     };
     let mut amounts: Vec<f64> = view.items.iter().filter(visible).filter_map(more).collect();
     amounts.sort_by(f64::total_cmp);
@@ -141,7 +141,7 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
     // Most of the group, and no proportional factor that could be behind it.
     let most = slower as f64 >= MOST_OF_GROUP.value * all as f64;
     let status = if cpu_cleared && most { Status::Guilty } else { Status::Suspected };
-    let kernels = matches!(cause.group, Group::Memory | Group::Storage);
+    let kernels = matches!(cause.group, Group::Part(Exercises::Memory | Exercises::Storage));
     let status = if kernels { status } else { view.machines.most(status) };
     Some(Finding::new(name, cause.layer, status, claimed / total, evidence))
 }
@@ -150,13 +150,13 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
 fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
     let differs = |what: &[&str]| view.host_clues(what).into_iter().next();
     match cause.group {
-        Group::Fault => match differs(&["transparent huge pages"]) {
+        Group::Part(Exercises::Fault) => match differs(&["transparent huge pages"]) {
             Some(fact) => ("memory.page_size", Some(fact)),
             None => (cause.cause, None),
         },
-        Group::Clock => (cause.cause, differs(&["clock source"])),
-        Group::Storage => (cause.cause, differs(&["file system", "mount options"])),
-        Group::Process => (cause.cause, differs(&["kernel", "C library"])),
+        Group::Part(Exercises::Clock) => (cause.cause, differs(&["clock source"])),
+        Group::Part(Exercises::Storage) => (cause.cause, differs(&["file system", "mount options"])),
+        Group::Part(Exercises::Process) => (cause.cause, differs(&["kernel", "C library"])),
         _ => (cause.cause, differs(&["kernel"])),
     }
 }

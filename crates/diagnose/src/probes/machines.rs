@@ -1,8 +1,8 @@
 //! What the two sides' machines have in common, so that what is the same on both is not blamed for a difference.
 
-use fingerpost_record::{Finding, Layer, Status};
+use fingerpost_record::{Exercises, Finding, Layer, Status};
 
-use super::groups::{Group, waits_for_device};
+use super::groups::Group;
 use super::view::{Item, View};
 use crate::hosts::{TASK_MITIGATIONS, same};
 use crate::steps::Evidence;
@@ -54,7 +54,8 @@ impl Machines {
 /// Whether a row's cost is that of code of the kernel or of a program, which two machines with one kernel run alike: all but the memory and
 /// the devices.
 fn is_code(item: &Item) -> bool {
-    item.group != Group::Memory && item.group != Group::Storage && !waits_for_device(item.row.probe)
+    let devices = [Exercises::Memory, Exercises::Storage].map(Group::Part);
+    !devices.contains(&item.group) && !item.row.descriptor.waits_for_device
 }
 
 /// The same kernel on another processor: what its work and a program's cost there is the processor's. Goes into what is said of the

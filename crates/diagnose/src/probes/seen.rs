@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::{Better, Descriptor, Params, Unit};
 use serde::Serialize;
 
 use crate::steps::Evidence;
@@ -56,6 +56,8 @@ pub struct Changed {
 pub struct Seen<'a> {
     /// The probe.
     pub probe: &'a str,
+    /// What is said of the row besides its figures.
+    pub descriptor: &'a Descriptor,
     /// Its parameters.
     pub params: &'a Params,
     /// The unit of both figures.

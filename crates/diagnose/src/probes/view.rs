@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fingerpost_record::{Better, Unit};
 
-use super::groups::{Group, group};
+use super::groups::Group;
 use super::machines::Machines;
 use super::seen::{Changed, Compared, Seen, Verdict};
 use crate::steps::Evidence;
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
             let (fast, slow) = if new_is_slow { (base, new) } else { (new, base) };
             let slower = row.together == wanted;
             let left = if slower && is_cost(row.unit) { log } else { 0.0 };
-            Some(Item { row, group: group(row.probe), fast, slow, log, slower, weight: weight(row), left })
+            Some(Item { row, group: Group::of(row.probe, row.descriptor.exercises), fast, slow, log, slower, weight: weight(row), left })
         };
         let items = rows.iter().filter(|r| r.judged).filter_map(item).collect();
         let machines = Machines::of(&base, &new);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate::percentiles;
-use fingerpost_record::{Better, Measurement, Outcome, Params, Process, Unit};
+use fingerpost_record::descriptor::table;
+use fingerpost_record::{Better, Measurement, Outcome, Params, Process};
 use fingerpost_workloads::database::Imported;
 
 use crate::rows::Definition;
@@ -12,7 +13,7 @@ use crate::{LabError, Sink};
 
 /// A dump of the data set, from the first statement sent until the last is committed.
 pub const IMPORT: &str = "database.import";
-const OF_IMPORT: Definition = Definition { probe: IMPORT, version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
+const OF_IMPORT: Definition = Definition { table: &table::DATABASE, probe: IMPORT, ..Definition::LATENCY };
 /// Imports that a figure needs, and the most.
 const ENOUGH: usize = 3;
 const MOST: usize = 9;

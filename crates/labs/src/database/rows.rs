@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fingerpost_record::descriptor::{HostDependence, table};
 use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
 use fingerpost_workloads::{Step, quantile};
@@ -16,8 +17,15 @@ pub const THROUGHPUT: &str = "database.throughput";
 pub const LATENCY: &str = "database.latency";
 /// Raised when the data set, the mixes or what is counted changes, so that rows of before are not compared.
 const VERSION: u32 = 1;
-const OF_THROUGHPUT: Definition = Definition { probe: THROUGHPUT, version: VERSION, unit: Unit::PerSecond, better: Better::Higher };
-const OF_LATENCY: Definition = Definition { probe: LATENCY, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower };
+pub(crate) const OF_THROUGHPUT: Definition = Definition {
+    table: &table::DATABASE,
+    depends_on_host: Some(HostDependence::Server),
+    probe: THROUGHPUT,
+    version: VERSION,
+    ..Definition::RATE
+};
+pub(crate) const OF_LATENCY: Definition =
+    Definition { probe: LATENCY, ..Definition { unit: Unit::Nanoseconds, better: Better::Lower, ..OF_THROUGHPUT } };
 
 /// More failed transactions than this, as a share of all, and the rest is not what was to be measured.
 const TOLERABLE_ERRORS: f64 = 0.001;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process, Unit};
+use fingerpost_record::descriptor::table;
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process};
 
 use super::paging;
 use super::sequence::Sequence;
@@ -135,7 +136,7 @@ impl Sequences {
 }
 
 const fn of(probe: &'static str) -> Definition {
-    Definition { probe, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower }
+    Definition { table: &table::LAUNCH, probe, version: VERSION, ..Definition::LATENCY }
 }
 
 #[cfg(test)]

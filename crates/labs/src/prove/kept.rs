@@ -96,6 +96,7 @@ impl Kept {
         let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
         let row = Measurement {
             probe: format!("{name}.throughput"),
+            descriptor: None,
             version: 1,
             params: params.clone(),
             unit: Unit::PerSecond,

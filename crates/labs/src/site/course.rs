@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fingerpost_measure::estimate;
+use fingerpost_record::descriptor::{Descriptor, table};
 use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process, Unit};
 use fingerpost_workloads::site::Access;
 
@@ -66,7 +67,9 @@ impl Course<'_, '_, '_> {
 /// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest failed.
 pub fn row(probe: &str, params: Params, unit: Unit, gave: Result<&[Process], &LabError>) -> Measurement {
     let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
-    let without = |outcome, why| Measurement::without_figure(probe, VERSION, params, unit, better, outcome, why);
+    let without = |outcome, why| {
+        Measurement::without_figure(probe, VERSION, params, unit, better, outcome, why).described(Descriptor::of(&table::SITE))
+    };
     let processes = match gave {
         Ok(processes) => processes,
         Err(LabError::Missing(why)) => return without(Outcome::Skipped, why.clone()),

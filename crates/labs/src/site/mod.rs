@@ -15,6 +15,7 @@ mod start;
 mod warming;
 
 use fingerpost_record::Params;
+use fingerpost_record::descriptor::table;
 
 use crate::{Context, Lab, LabError, Setting};
 use settings::{Part, Settings};
@@ -76,6 +77,7 @@ const STORES: [&str; 12] = [
 pub static LAB: Lab = Lab {
     name: "site",
     summary: "reading a web site's pages from files and from an object database (LMDB, SQLite, redb)",
+    table: &table::SITE,
     probes: &[
         ("site.round", "reading 100 random pages of the site whole, from files or from an object database"),
         ("site.size", "reading one page of this size, of a store that holds pages of this size only"),

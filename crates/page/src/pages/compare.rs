@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use fingerpost_compare::{Options, compare, references};
+use fingerpost_record::Table;
 use fingerpost_record::archive::Head;
 use fingerpost_record::{Profile, Run, lean};
 use fingerpost_report::html;
@@ -73,12 +74,12 @@ fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
 /// The run of the same host before this one that can be compared with it: it has groups of rows in common, all of them if there is such a one.
 fn previous(site: &Site, id: &str) -> Result<String, Wrong> {
     let items = site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
-    let readable: Vec<(&Head, &[&str])> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i.groups.as_slice()))).collect();
+    let readable: Vec<(&Head, &[Table])> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i.tables.as_slice()))).collect();
     let before = readable.iter().position(|(h, _)| h.id == id).and_then(|at| {
-        let (own, groups) = readable[at];
+        let (own, tables) = readable[at];
         let earlier = || readable[at + 1..].iter().filter(move |(h, _)| h.hostname == own.hostname);
-        let all = earlier().find(|(_, of)| *of == groups);
-        all.or_else(|| earlier().find(|(_, of)| of.iter().any(|key| groups.contains(key))))
+        let all = earlier().find(|(_, of)| *of == tables);
+        all.or_else(|| earlier().find(|(_, of)| of.iter().any(|table| tables.contains(table))))
     });
     let none = "There is no earlier run of this host that has rows in common with this one.";
     before.map(|(h, _)| h.id.clone()).ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: none.into() })

@@ -1,11 +1,10 @@
 //! The runs of the archive, searched and filtered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fingerpost_record::Profile;
 use fingerpost_record::archive::Head;
-use fingerpost_report::groups;
 use fingerpost_report::view::duration;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -72,7 +71,7 @@ impl Filter {
         let label = head.label.as_deref().unwrap_or_default();
         (self.host.is_empty() || head.hostname == self.host)
             && (self.kernel.is_empty() || head.kernel == self.kernel)
-            && (self.lab.is_empty() || item.groups.contains(&self.lab.as_str()))
+            && (self.lab.is_empty() || item.tables.iter().any(|table| table.key == self.lab))
             && (self.from.is_empty() || day >= self.from.as_str())
             && (self.to.is_empty() || day <= self.to.as_str())
             && (self.q.trim().is_empty() || {
@@ -130,15 +129,15 @@ fn file_name(item: &Item) -> String {
 fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
     let hosts: BTreeSet<&str> = runs.iter().map(|r| r.0.hostname.as_str()).collect();
     let kernels: BTreeSet<&str> = runs.iter().map(|r| r.0.kernel.as_str()).collect();
-    let labs: BTreeSet<&str> = runs.iter().flat_map(|r| r.1.groups.iter().copied()).collect();
-    let labs: Vec<(&str, &str)> = groups::GROUPS.iter().filter(|g| labs.contains(g.key)).map(|g| (g.key, g.title)).collect();
+    let labs: BTreeMap<(usize, &str), &str> =
+        runs.iter().flat_map(|r| &r.1.tables).map(|table| ((table.place(), &*table.key), &*table.title)).collect();
     let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
     html! {
         form class="filter card" method="get" role="search" data-live="runs" {
             p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) title="Words of a run’s label, id, host, kernel, processor or command" placeholder="label, id, command …" autocomplete="off"; }
             (choose("host", "Host", &filter.host, plain(hosts)))
             (choose("kernel", "Kernel", &filter.kernel, plain(kernels)))
-            (choose("lab", "With rows of", &filter.lab, labs.iter().map(|(k, t)| ((*k).to_owned(), (*t).to_owned())).collect()))
+            (choose("lab", "With rows of", &filter.lab, labs.iter().map(|((_, key), title)| ((*key).to_owned(), (*title).to_owned())).collect()))
             p class="day" { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
             p class="day" { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
             @if filter.sort != Sort::Started { input type="hidden" name="sort" value=(filter.sort.word()); }
@@ -189,10 +188,9 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
     }
 }
 
-/// What was measured: the groups, or their number where they are many.
+/// What was measured: the tables, or their number where they are many.
 fn what(head: &Head, item: &Item) -> Markup {
-    let titles: Vec<&str> =
-        groups::GROUPS.iter().chain([&groups::OTHER]).filter(|g| item.groups.contains(&g.key)).map(|g| g.title).collect();
+    let titles: Vec<&str> = item.tables.iter().map(|table| &*table.title).collect();
     let name = head.name();
     html! {
         @if !name.is_empty() { strong { (name) } " " }

@@ -9,7 +9,7 @@ use std::io;
 
 use fingerpost_record::{Better, Params, Unit};
 
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop};
 
 use kernels::{MODULES, Module, STEPS, Start, TOLERANCE};
@@ -75,7 +75,7 @@ pub static PROBES: &[Probe] = &[Probe {
     lab: Some("flops"),
     variants: modules,
     run: flops,
-    ..LATENCY
+    ..latency(&table::ARITHMETIC, Exercises::Cpu)
 }];
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::io;
 use fingerpost_record::{Better, Unit};
 
 use crate::cpu::{chain, known_processor};
-use crate::probe::{LATENCY, Probe, rows};
+use crate::probe::{Exercises, Probe, latency, rows, table};
 use crate::session::{Session, Stop, now_ns};
 
 /// The most numbers that the chains hold together: twelve vectors of eight.
@@ -302,7 +302,7 @@ const PEAK: Probe = Probe {
     lab: Some("flops"),
     variants: || rows("kind", KINDS),
     run: peak,
-    ..LATENCY
+    ..latency(&table::ARITHMETIC, Exercises::Cpu)
 };
 
 /// The limits.

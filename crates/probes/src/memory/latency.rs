@@ -5,7 +5,7 @@ use std::hint::black_box;
 use fingerpost_record::Params;
 
 use super::range::{Pages, Range};
-use crate::probe::{self, Nature, Probe};
+use crate::probe::Probe;
 use crate::session::{Session, Stop};
 
 /// Loads in one turn of the loop.
@@ -172,7 +172,6 @@ pub fn sweep() -> Vec<Params> {
 /// The probe.
 pub const LATENCY: Probe = Probe {
     name: "memory.latency",
-    version: 2,
     lmbench: Some("lat_mem_rd"),
     summary: "one load that waits for the one before",
     timed: "a load whose address the load before it gave, along a random cycle through one word of each `stride` bytes of a range of \
@@ -180,10 +179,9 @@ pub const LATENCY: Probe = Probe {
             made as warm as such a walk leaves them.",
     pitfalls: "which physical pages a process is given decides how its lines share a cache: beyond the first-level caches processes differ by \
                some percent, in base pages by ten and more, which the interval over processes holds. In base pages (`pages=small`) a large range costs address translation too; the difference to huge pages is that cost.",
-    nature: Nature::Streams,
     variants: primitives,
     run: latency,
-    ..probe::LATENCY
+    ..super::MEMORY
 };
 
 #[cfg(test)]

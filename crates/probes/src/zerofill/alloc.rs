@@ -7,7 +7,7 @@ use fingerpost_record::Params;
 use super::api::{self, Brk, Malloc, Memory, Mmap};
 use super::pages::{LAB, base_pages_only, count_faults, pages_of, per_pages, touch};
 use crate::call::page_size;
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop};
 
 /// The page counts of the main way, and of the others.
@@ -104,7 +104,7 @@ const FAMILY: Probe = Probe {
                and is not verified.",
     lab: Some(LAB),
     variants,
-    ..LATENCY
+    ..latency(&table::ZEROFILL, Exercises::Fault)
 };
 
 /// The probes of this file.

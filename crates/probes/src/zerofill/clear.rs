@@ -2,7 +2,7 @@
 
 use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
 use crate::call::{ANONYMOUS, READ_WRITE, map, page_size};
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop, now_ns};
 
 const LINE: usize = 64;
@@ -81,7 +81,7 @@ pub static PROBES: &[Probe] = &[Probe {
     lab: Some(LAB),
     variants: || [per_pages("state", "warm", &[1, 16, 64, 256, 4096]), per_pages("state", "cold", &[16, 256, 4096])].concat(),
     run,
-    ..LATENCY
+    ..latency(&table::ZEROFILL, Exercises::Fault)
 }];
 
 #[cfg(test)]

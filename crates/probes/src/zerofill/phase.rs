@@ -9,7 +9,7 @@ use fingerpost_record::Params;
 
 use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
 use crate::call::{ANONYMOUS, READ_WRITE, in_chunks, map, page_size, unmap};
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop, now_ns};
 
 /// What is timed.
@@ -119,7 +119,7 @@ pub static PROBES: &[Probe] = &[Probe {
     lab: Some(LAB),
     variants,
     run,
-    ..LATENCY
+    ..latency(&table::ZEROFILL, Exercises::Fault)
 }];
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use fingerpost_record::Params;
 
 use super::pages::{LAB, base_pages_only, count_faults, pages_of, per_pages, touch};
 use crate::call::{ANONYMOUS, READ_WRITE, map, page_size, unmap};
-use crate::probe::{LATENCY, Probe};
+use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop};
 use crate::vm::cached_file;
 
@@ -226,7 +226,7 @@ pub static PROBES: &[Probe] = &[Probe {
     lab: Some(LAB),
     variants,
     run,
-    ..LATENCY
+    ..latency(&table::ZEROFILL, Exercises::Fault)
 }];
 
 #[cfg(test)]

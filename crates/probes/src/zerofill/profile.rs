@@ -29,7 +29,7 @@ use super::prefault::Way;
 use super::zeroing::Zeroing;
 use crate::call::page_size;
 use crate::pace;
-use crate::probe::{LATENCY, Nature, Probe};
+use crate::probe::{Exercises, Nature, Probe, latency, table};
 use crate::session::{Session, Stop, now_ns};
 
 /// Nanoseconds between two samples: 40 000 a second, and no multiple of anything that the loop does.
@@ -423,7 +423,7 @@ pub static PROBES: &[Probe] = &[Probe {
     lab: Some(LAB),
     variants: || [per_pages("how", "touch", &[16, 256]), per_pages("how", "memfd", &[64, 256]), per_pages("how", "thp", &[512])].concat(),
     run,
-    ..LATENCY
+    ..latency(&table::ZEROFILL, Exercises::Fault)
 }];
 
 #[cfg(test)]

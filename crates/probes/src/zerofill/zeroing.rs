@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 
 use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
 use crate::call::{READ_WRITE, map, page_size, unmap};
-use crate::probe::{LATENCY, Nature, Probe};
+use crate::probe::{Exercises, Nature, Probe, latency, table};
 use crate::session::{Session, Stop, now_ns};
 
 /// A file in memory, mapped: one page that stays, so many that come and go, one page that stays.
@@ -101,7 +101,7 @@ pub static PROBES: &[Probe] = &[Probe {
     lab: Some(LAB),
     variants: || per_pages("how", "memfd", &[16, 64, 256, 1024, 4096]),
     run,
-    ..LATENCY
+    ..latency(&table::ZEROFILL, Exercises::Fault)
 }];
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub fn section(run: &Run) -> Option<Section> {
         }))
         @for b in &run.budgets { (parts(b, word, &steps)) }
     };
-    Some(Section { key: "budget", title: "Where the time went".into(), body })
+    Some(Section { key: "budget".into(), title: "Where the time went".into(), body })
 }
 
 fn line(b: &Budget, steps: &Steps) -> Markup {
@@ -105,7 +105,7 @@ pub fn findings(run: &Run) -> Option<Section> {
         @if let Some(step) = step { p class="params" { "At " (step) "." } }
         (list)
     };
-    Some(Section { key: "suspects", title: "Suspects".into(), body })
+    Some(Section { key: "suspects".into(), title: "Suspects".into(), body })
 }
 
 /// The findings, and the step that all that accuse begin with, which is then told once and not with each.

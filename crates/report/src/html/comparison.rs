@@ -45,7 +45,7 @@ pub fn lead(c: &Comparison) -> Markup {
 /// What a person reads after that.
 pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     let mut list = Vec::new();
-    let mut add = |key, title: &str, body: Markup| list.push(Section { key, title: title.to_owned(), body });
+    let mut add = |key: &'static str, title: &str, body: Markup| list.push(Section { key: key.into(), title: title.to_owned(), body });
     let settled = settled(c);
     if !settled.is_empty() {
         add("settled", SETTLED, html! { ul { @for one in settled { li { (one) } } } });

@@ -1,5 +1,7 @@
 //! What a page is made of, and what it is told beyond the record.
 
+use std::borrow::Cow;
+
 use maud::Markup;
 
 use crate::view::Row;
@@ -7,7 +9,7 @@ use crate::view::Row;
 /// A part of the page with a title and an anchor.
 pub struct Section {
     /// A word for the anchor.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     /// The title.
     pub title: String,
     /// What is under it.

@@ -17,7 +17,7 @@ pub fn section(run: &Run) -> Option<Section> {
         @for desktop in &found { (table(desktop)) }
         p class="skipped" { (MEANING) }
     };
-    (!found.is_empty()).then(|| Section { key: "desktop", title: "Beside a loaded server".into(), body })
+    (!found.is_empty()).then(|| Section { key: "desktop".into(), title: "Beside a loaded server".into(), body })
 }
 
 fn table(desktop: &Desktop) -> Markup {

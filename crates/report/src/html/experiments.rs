@@ -36,7 +36,7 @@ pub fn section(run: &Run) -> Option<Section> {
             }
         }))
     };
-    Some(Section { key: "experiments", title: "Deciding experiments".into(), body })
+    Some(Section { key: "experiments".into(), title: "Deciding experiments".into(), body })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn section(flops: Option<Flops>) -> Option<Section> {
         @if !flops.columns.is_empty() { (chart(&flops).draw()) (table(&flops)) }
         (super::memory::terms(sentences(&flops)))
     };
-    Some(Section { key: "flops-compilers", title: "Floating point by compiler".into(), body })
+    Some(Section { key: "flops-compilers".into(), title: "Floating point by compiler".into(), body })
 }
 
 /// Each module's rate by compiler.

@@ -24,7 +24,7 @@ pub fn section(run: &Run) -> Option<Section> {
         (paging(&launch))
         @if let Some(mapped) = &launch.mapped { p { "Memory that was asked for: " (clean(mapped)) "." } }
     };
-    Some(Section { key: "launch-table", title: "Launch times by placement of swap".into(), body })
+    Some(Section { key: "launch-table".into(), title: "Launch times by placement of swap".into(), body })
 }
 
 /// Each application's time by placement.

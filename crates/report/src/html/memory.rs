@@ -25,7 +25,7 @@ pub fn section(memory: Option<Memory>) -> Option<Section> {
         (terms(sentences(&memory)))
         @if !memory.bandwidths.is_empty() { (bandwidths(&memory)) }
     };
-    Some(Section { key: "memory-hierarchy", title: "Memory hierarchy".into(), body })
+    Some(Section { key: "memory-hierarchy".into(), title: "Memory hierarchy".into(), body })
 }
 
 /// Names and sentences as a list of terms.

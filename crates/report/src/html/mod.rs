@@ -135,14 +135,14 @@ fn watched(view: &View) -> Option<Section> {
             dl class="facts watched" { @for (name, figure) in &w.rows { div { dt { (name) } dd { (figure) } } } }
         }
     };
-    (!view.watched.is_empty()).then(|| Section { key: "watched", title: "What the source watched".into(), body })
+    (!view.watched.is_empty()).then(|| Section { key: "watched".into(), title: "What the source watched".into(), body })
 }
 
 /// Everything known about the host, in full; nothing where all that a source tells of it stands in the heading.
 fn host(view: &View) -> Option<Section> {
     let all = || view.other_facts().chain(&view.host);
     all().next()?;
-    Some(Section { key: "host", title: "Host".into(), body: facts(all()) })
+    Some(Section { key: "host".into(), title: "Host".into(), body: facts(all()) })
 }
 
 /// Whether these are figures that the binary carries: nothing here measured them, and no file holds them.
@@ -166,7 +166,7 @@ fn reproduce(view: &View) -> Section {
             pre tabindex="0" { code { "fingerpost show " (view.id) " --format json" } }
         }
     };
-    Section { key: "reproduce", title: "How to reproduce".into(), body }
+    Section { key: "reproduce".into(), title: "How to reproduce".into(), body }
 }
 
 #[cfg(test)]

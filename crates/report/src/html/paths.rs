@@ -44,7 +44,7 @@ pub fn section(run: &Run) -> Option<Section> {
             @if !e.threads.is_empty() { (unfollowed(e, &name)) }
         }
     };
-    Some(Section { key: "requests", title: "What requests waited for".into(), body })
+    Some(Section { key: "requests".into(), title: "What requests waited for".into(), body })
 }
 
 fn followed(e: &Explanation, name: &str) -> Markup {

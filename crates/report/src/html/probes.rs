@@ -1,5 +1,8 @@
 //! The probes: per group a table with an interval bar in each row, and the raw samples below.
 
+use std::borrow::Cow;
+
+use fingerpost_record::descriptor::table::{self, Table};
 use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Measurement, Outcome, Param, Run, Unit};
@@ -61,8 +64,18 @@ pub fn sections(view: &View, run: &Run, around: Around) -> Vec<Section> {
     let reasons = view.shared_reasons();
     view.groups
         .iter()
-        .map(|g| Section { key: g.key, title: g.title.into(), body: body(g, view.interval_title(), &samples, &reasons, around) })
+        .map(|g| Section {
+            key: anchor(&g.table),
+            title: g.table.title.to_string(),
+            body: body(g, view.interval_title(), &samples, &reasons, around),
+        })
         .collect()
+}
+
+/// The anchor of a table. What a run names as it likes does not get that of a section of the report.
+fn anchor(table: &Table) -> Cow<'static, str> {
+    let known = table.place() < table::ORDER.len() || table.key == table::OTHER.key;
+    if known { table.key.clone() } else { format!("table-{}", table.key).into() }
 }
 
 fn body(group: &Group, interval: &'static str, samples: &Samples, reasons: &[Shared], around: Around) -> Markup {
@@ -156,7 +169,7 @@ fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: A
     let direction = if better == Better::Lower { "less is better" } else { "more is better" };
     let scale = if axis.is_log() { "logarithmic" } else { "linear" };
     scrolling(
-        &format!("{}, {}", group.title, unit.as_str()),
+        &format!("{}, {}", group.table.title, unit.as_str()),
         html! {
             table class="probes" {
                 thead { tr {

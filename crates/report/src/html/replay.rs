@@ -17,7 +17,7 @@ pub fn content(replay: &Replay) -> Content {
         p { "Five documents from 1996 to 2005 asked why one system is slower than another. Their tables, with a column of this machine, and each of their conclusions, in our words." }
     };
     let (judged, open) = documents(replay);
-    let tables = replay.tables.iter().map(|t| Section { key: t.name, title: clean(&t.title).into_owned(), body: table(t) });
+    let tables = replay.tables.iter().map(|t| Section { key: t.name.into(), title: clean(&t.title).into_owned(), body: table(t) });
     let sections = judged.into_iter().chain(tables).chain(open).collect();
     Content { title: TITLE.into(), lead, sections }
 }
@@ -39,7 +39,7 @@ fn documents(replay: &Replay) -> (Vec<Section>, Vec<Section>) {
             }
         };
         let list = if judged.is_empty() { &mut unanswered } else { &mut answered };
-        list.push(Section { key, title: of[0].document.title().to_owned(), body });
+        list.push(Section { key: key.into(), title: of[0].document.title().to_owned(), body });
     }
     (answered, unanswered)
 }

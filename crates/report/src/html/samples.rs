@@ -30,7 +30,7 @@ impl<'a> Samples<'a> {
         html! {
             @if !strips.is_empty() {
                 details class="samples" {
-                    summary { "Raw samples of " (group.title) }
+                    summary { "Raw samples of " (group.table.title) }
                     p class="note" { "A dot is one batch; each process has its own line. Batches that were interrupted or slowed, and processes that were set aside because the CPU did not keep its pace, are in the other colour. Left is the least, right the greatest; a few that lie far out stand at the end, where the second figure is theirs." }
                     dl { @for (name, s) in &strips { div {
                         dt { (name) " " span class="note" { @if s.shown.0 < s.shown.1 { (s.shown.0) " of " } (counted(s.shown.1 as u64, "sample")) } }

@@ -48,7 +48,7 @@ fn section(rows: &[Measurement], probe: &str, key: &'static str, words: &Words) 
     let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
     let count = COUNTS.into_iter().find(|(param, _)| rows.iter().any(|m| m.params.int(param).is_some()))?;
     let curves = families(&rows, count.0);
-    (!curves.is_empty()).then(|| Section { key, title: words.title.to_owned(), body: body(&curves, count.1, words) })
+    (!curves.is_empty()).then(|| Section { key: key.into(), title: words.title.to_owned(), body: body(&curves, count.1, words) })
 }
 
 /// The rows that differ in the number of clients only, for every set of other parameters that has two of them.

@@ -7,7 +7,11 @@ fn the_page_holds_every_group_and_row() {
     let run = fixture::run();
     let page = report(&run, None);
     for group in View::of(&run).groups {
-        assert!(page.contains(&format!("id=\"{}\"", group.key)) && page.contains(&format!("href=\"#{}\"", group.key)), "{}", group.key);
+        assert!(
+            page.contains(&format!("id=\"{}\"", group.table.key)) && page.contains(&format!("href=\"#{}\"", group.table.key)),
+            "{}",
+            group.table.key
+        );
         for row in group.shown().filter(|r| r.figure.is_some()) {
             assert!(page.contains(&row.figure.unwrap().value()), "{}", row.name());
         }

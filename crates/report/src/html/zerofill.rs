@@ -24,7 +24,7 @@ pub fn section(run: &Run) -> Option<Section> {
         (ranking("Ways to get memory, every page touched", &a.apis))
         (ranking("Ways to get memory, untouched", &a.apis_untouched))
     };
-    Some(Section { key: "zerofill-analysis", title: "Zero-filling, taken apart".into(), body })
+    Some(Section { key: "zerofill-analysis".into(), title: "Zero-filling, taken apart".into(), body })
 }
 
 /// The cost of a region by its number of pages: left alone, and touched.

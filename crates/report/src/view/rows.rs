@@ -4,18 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
-use fingerpost_record::{Better, Measurement, Outcome, Percentiles, Unit};
+use fingerpost_record::{Better, Descriptor, Measurement, Outcome, Percentiles, Table, Unit};
 
 use crate::figure::Figure;
-use crate::groups;
 
 /// Rows that are shown under one title.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// A word for anchors.
-    pub key: &'static str,
-    /// The title.
-    pub title: &'static str,
+    /// Their table: a word for anchors, and the title.
+    pub table: Table,
     /// The rows, skipped ones included.
     pub rows: Vec<Row>,
 }
@@ -104,7 +101,7 @@ impl Group {
 
     /// The title with what all rows have in common.
     pub fn titled(&self, shared: &[String]) -> String {
-        std::iter::once(self.title).chain(shared.iter().map(String::as_str)).collect::<Vec<_>>().join("  ")
+        std::iter::once(&*self.table.title).chain(shared.iter().map(String::as_str)).collect::<Vec<_>>().join("  ")
     }
 
     /// The rows that are shown one by one: all but the skipped ones.
@@ -149,7 +146,7 @@ impl Row {
             params: text(&m.params.to_string()),
             param_words: m.params.iter().map(|(k, v)| text(&named(k, v))).collect(),
             param_list: m.params.iter().map(|(k, v)| (text(k), text(&v.to_string()))).collect(),
-            lmbench: groups::lmbench_name(&m.probe, &m.params),
+            lmbench: m.descriptor().lmbench.as_deref().map(text),
             unit: m.unit,
             better: m.better,
             outcome: m.outcome,
@@ -191,6 +188,16 @@ pub(super) fn text(hostile: &str) -> String {
     clean(hostile).trim().to_owned()
 }
 
+/// A table as it can be shown: its title may be of a hostile run.
+fn shown(table: &Table) -> Table {
+    Table { key: table.key.clone(), title: text(&table.title).into() }
+}
+
+/// A row's place: that of its table, the table's key where tables have one place, and its own, those without one last.
+pub(crate) fn place(descriptor: &Descriptor) -> (usize, String, u32) {
+    (descriptor.table.place(), descriptor.table.key.to_string(), descriptor.place.unwrap_or(u32::MAX))
+}
+
 /// The rows in the order shown: that of the groups and their probes, then of the parameters. They are measured in a random order, which
 /// decides only where neither group, probe nor parameters do.
 pub fn in_order(measurements: &[Measurement]) -> Vec<&Measurement> {
@@ -198,23 +205,22 @@ pub fn in_order(measurements: &[Measurement]) -> Vec<&Measurement> {
     let mut rows: Vec<_> = measurements
         .iter()
         .map(|m| {
-            let (place, group) = groups::group_of(&m.probe);
             let next = first.len();
-            ((place, groups::place_in(group, &m.probe), *first.entry(m.probe.as_str()).or_insert(next), &m.params), m)
+            (place(&m.descriptor()), *first.entry(m.probe.as_str()).or_insert(next), m)
         })
         .collect();
-    rows.sort_by_key(|(place, _)| *place);
-    rows.into_iter().map(|(_, m)| m).collect()
+    rows.sort_by(|a, b| (&a.0, a.1, &a.2.params).cmp(&(&b.0, b.1, &b.2.params)));
+    rows.into_iter().map(|(_, _, m)| m).collect()
 }
 
 /// Rows in the order shown, those of one group together.
 pub(super) fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
     let mut list: Vec<Group> = Vec::new();
     for m in in_order(measurements) {
-        let (_, group) = groups::group_of(&m.probe);
+        let descriptor = m.descriptor();
         match list.last_mut() {
-            Some(last) if last.key == group.key => last.rows.push(Row::of(m)),
-            _ => list.push(Group { key: group.key, title: group.title, rows: vec![Row::of(m)] }),
+            Some(last) if last.table.key == descriptor.table.key => last.rows.push(Row::of(m)),
+            _ => list.push(Group { table: shown(&descriptor.table), rows: vec![Row::of(m)] }),
         }
     }
     list

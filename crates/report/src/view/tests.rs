@@ -1,4 +1,5 @@
-use fingerpost_record::fixture;
+use fingerpost_compare::Options;
+use fingerpost_record::{Descriptor, Estimate, Table, fixture};
 
 use super::*;
 
@@ -7,7 +8,7 @@ fn every_measurement_is_in_one_group_in_a_fixed_order() {
     let run = fixture::run();
     let view = View::of(&run);
     assert_eq!(view.groups.iter().map(|g| g.rows.len()).sum::<usize>(), run.measurements.len());
-    let titles: Vec<&str> = view.groups.iter().map(|g| g.title).collect();
+    let titles: Vec<&str> = view.groups.iter().map(|g| &*g.table.title).collect();
     assert_eq!(titles[..3], ["Processor & clock", "System calls", "Signals"]);
     assert_eq!(*titles.last().unwrap(), "CPU arithmetic");
 
@@ -19,16 +20,52 @@ fn every_measurement_is_in_one_group_in_a_fixed_order() {
     assert_eq!(selects, ["syscall.select fds=10", "syscall.select fds=100"]);
 }
 
+/// What a record states of its rows is taken as what is known by name of rows that state nothing.
+#[test]
+fn a_run_that_states_its_descriptors_looks_as_one_of_before() {
+    let before = fixture::with_everything();
+    let mut stated = before.clone();
+    stated.measurements.iter_mut().for_each(|m| m.descriptor = Some(m.descriptor().into_owned()));
+    let shown = |run: &Run, format: &str| {
+        let mut text = Vec::new();
+        crate::format::write_run(&mut text, run, format.parse().unwrap(), &crate::Style::default()).unwrap();
+        text
+    };
+    for format in ["table", "csv", "markdown"] {
+        assert!(shown(&stated, format) == shown(&before, format), "{format}");
+    }
+    assert!(crate::html::report(&stated, None) == crate::html::report(&before, None));
+    let compared = |run: &Run| {
+        let mut new = run.clone();
+        let slower = |e: &mut Estimate| *e = Estimate { value: e.value * 1.2, low: e.low * 1.2, high: e.high * 1.2, ..*e };
+        new.measurements.iter_mut().filter_map(|m| m.estimate.as_mut()).for_each(slower);
+        serde_json::to_string(&fingerpost_compare::compare(std::slice::from_ref(run), &[new], &Options::default())).unwrap()
+    };
+    assert_eq!(compared(&stated), compared(&before));
+}
+
+#[test]
+fn rows_of_a_table_that_nobody_knows_stand_under_its_own_title_behind_the_others() {
+    let mut run = fixture::run();
+    let queues = Descriptor { place: Some(1), ..Descriptor::of(&Table::new("queues", "Message\u{1b}[31m queues")) };
+    run.measurements[0].descriptor = Some(queues.clone());
+    run.measurements[1].descriptor = Some(Descriptor { place: Some(0), ..queues });
+    let view = View::of(&run);
+    let last = view.groups.last().unwrap();
+    assert_eq!(&*last.table.title, "Message\u{fffd}[31m queues");
+    assert_eq!([&last.rows[0].probe, &last.rows[1].probe], [&run.measurements[1].probe, &run.measurements[0].probe]);
+}
+
 #[test]
 fn skipped_rows_of_one_reason_are_told_together() {
     let view = View::of(&fixture::run());
-    let parallel = view.groups.iter().find(|g| g.key == "parallel").unwrap();
+    let parallel = view.groups.iter().find(|g| g.table.key == "parallel").unwrap();
     assert_eq!(parallel.shown().count(), 0);
     let skipped = parallel.skipped();
     assert_eq!(skipped.len(), 1);
     assert_eq!(skipped[0].names, ["parallel.fs", "parallel.net", "parallel.vm"]);
     // The failed variant of ipc.tcp is no skipped one, and is shown.
-    let latencies = view.groups.iter().find(|g| g.key == "latencies").unwrap();
+    let latencies = view.groups.iter().find(|g| g.table.key == "latencies").unwrap();
     assert!(latencies.skipped().is_empty());
     assert_eq!(latencies.shown().filter(|r| r.outcome == Outcome::Failed).count(), 1);
 }
