@@ -146,11 +146,11 @@ impl Place {
 
 /// A lab with a private server, and who that runs as.
 const LABS: [(&str, &[&str]); 5] = [
-    ("mysql", &["database", "--set", "engine=mariadb", "--set", "clients=1", "--budget", "2"]),
-    ("postgres", &["database", "--set", "engine=postgresql", "--set", "clients=1", "--budget", "2"]),
-    ("www-data", &["web", "--set", "server=nginx", "--set", "connections=1", "--budget", "2"]),
-    ("www-data", &["web", "--set", "server=apache", "--set", "connections=1", "--budget", "2"]),
-    ("www-data", &["web", "--set", "connections=1", "--budget", "2", "--server-prefix", "nice -n 1"]),
+    ("mysql", &["database", "--set", "engine=mariadb", "--set", "clients=1", "--budget", "1"]),
+    ("postgres", &["database", "--set", "engine=postgresql", "--set", "clients=1", "--budget", "1"]),
+    ("www-data", &["web", "--set", "server=nginx", "--set", "connections=1", "--budget", "1"]),
+    ("www-data", &["web", "--set", "server=apache", "--set", "connections=1", "--budget", "1"]),
+    ("www-data", &["web", "--set", "connections=1", "--budget", "1", "--server-prefix", "nice -n 1"]),
 ];
 
 /// Where scratch directories may be.

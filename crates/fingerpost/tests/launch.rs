@@ -273,7 +273,7 @@ fn the_doctor_restores_what_a_run_left_that_was_killed_with_its_guardian() {
     assert!(killed.success());
     child.kill().unwrap();
     child.wait().unwrap();
-    let doctor = home.command(&["doctor"]).env("TMPDIR", home.path().join("tmp")).output().unwrap();
+    let doctor = home.command(&["doctor", "--seconds", "1"]).env("TMPDIR", home.path().join("tmp")).output().unwrap();
     let told = String::from_utf8_lossy(&[doctor.stdout, doctor.stderr].concat()).into_owned();
     assert!(told.contains("switched off the swap area"), "{told}");
     assert_eq!(left_behind(&home, &dir), Vec::<String>::new(), "{told}");
