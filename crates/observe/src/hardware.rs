@@ -30,12 +30,12 @@ impl Counters {
 
     /// A window opens. Where the kernel refuses, nothing is counted in it.
     pub fn begin(&self) {
-        let _ = self.sampler.enable();
+        let _ = self.sampler.switch(true);
     }
 
     /// The window has ended.
     pub fn end(&mut self) {
-        let _ = self.sampler.disable();
+        let _ = self.sampler.switch(false);
         self.drain();
     }
 

@@ -300,12 +300,12 @@ impl Session {
         let Ok(counters) = Counters::open(Target::SELF_AND_CHILDREN) else { return Ok(()) };
         let begin = now_ns();
         let mut operations = 0;
-        counters.set.enable()?;
+        counters.set.switch(true)?;
         while operations == 0 || now_ns() - begin < COUNTED_NS {
             body(self.batch)?;
             operations += self.batch;
         }
-        counters.set.disable()?;
+        counters.set.switch(false)?;
         let counts = counters.read()?;
         let per_operation = |count: f64| count / operations as f64;
         self.counter("instructions_user", per_operation(counts.user_instructions));

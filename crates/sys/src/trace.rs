@@ -47,8 +47,8 @@ pub(crate) const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_FD_CLOEXEC: u64 = 1 << 3;
 pub(crate) const RECORD_LOST: u32 = 2;
 pub(crate) const RECORD_SAMPLE: u32 = 9;
-pub(crate) const IOC_ENABLE: libc::Ioctl = 0x2400;
-pub(crate) const IOC_DISABLE: libc::Ioctl = 0x2401;
+const IOC_ENABLE: libc::Ioctl = 0x2400;
+const IOC_DISABLE: libc::Ioctl = 0x2401;
 const IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
 const IOC_SET_FILTER: libc::Ioctl = 0x4008_2406;
 /// Places of `data_head`, `data_tail`, `data_offset` and `data_size` in the ring's first page.
@@ -121,19 +121,10 @@ impl Rings {
         Ok(Rings { rings })
     }
 
-    /// Lets events flow.
-    pub fn enable(&self) -> io::Result<()> {
-        self.each(IOC_ENABLE)
-    }
-
-    /// Stops them; what the rings hold stays.
-    pub fn disable(&self) -> io::Result<()> {
-        self.each(IOC_DISABLE)
-    }
-
-    /// Asks each CPU once: its other events follow the first one, which leads their group.
-    fn each(&self, request: libc::Ioctl) -> io::Result<()> {
-        self.rings.iter().filter_map(|r| r.events.first()).try_for_each(|event| ioctl(event, request, 0))
+    /// Lets events flow, or stops them; what the rings hold stays.
+    pub fn switch(&self, on: bool) -> io::Result<()> {
+        // Each CPU is asked once: its other events follow the first one, which leads their group.
+        self.rings.iter().filter_map(|r| r.events.first()).try_for_each(|event| switch(event, on, 0))
     }
 
     /// CPUs that have a ring.
@@ -318,6 +309,11 @@ pub(crate) fn perf_event_open(attr: &Attr, thread: libc::c_int, cpu: libc::c_int
 pub(crate) fn ioctl(event: &impl AsRawFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
     // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as the request wants.
     done(unsafe { libc::ioctl(event.as_raw_fd(), request, argument) }).map(drop)
+}
+
+/// Lets an event flow, or stops it.
+pub(crate) fn switch(event: &impl AsRawFd, on: bool, argument: usize) -> io::Result<()> {
+    ioctl(event, if on { IOC_ENABLE } else { IOC_DISABLE }, argument)
 }
 
 /// The CPUs that are online.

@@ -55,9 +55,9 @@ fn by_perf(event: &str, size: u64) -> Option<f64> {
 
 fn by_us(event: (Event, Mode), size: u64) -> f64 {
     let set = EventSet::open(&[event], Target::SELF).unwrap();
-    set.enable().unwrap();
+    set.switch(true).unwrap();
     work(size);
-    set.disable().unwrap();
+    set.switch(false).unwrap();
     set.read().unwrap()[0].scaled().unwrap()
 }
 

@@ -54,7 +54,7 @@ impl InWindows {
         self.taker.ours.extend(ours);
         for sampler in [&self.on, &self.off] {
             // What a sampler cannot is missing in the pictures, and no reason to end the watching.
-            let _ = sampler.enable();
+            let _ = sampler.switch(true);
         }
     }
 
@@ -70,7 +70,7 @@ impl InWindows {
     /// The window has ended.
     pub fn end(&mut self, window: Option<&Window>) {
         for sampler in [&self.on, &self.off] {
-            let _ = sampler.disable();
+            let _ = sampler.switch(false);
         }
         self.drain();
         let Some(window) = window else { return };

@@ -178,9 +178,9 @@ fn observe(slice_ns: u64, sampled_slices: u64, mut body: impl FnMut() -> io::Res
 /// Both in nanoseconds of CPU time.
 fn timed_then_sampled(sampler: &mut Sampler, timed: u64, sampled: u64, mut body: impl FnMut() -> io::Result<u64>) -> Result<Loop, Stop> {
     let [ns, part_ns] = spin(timed, &mut body)?;
-    sampler.enable()?;
+    sampler.switch(true)?;
     spin(sampled, &mut body)?;
-    sampler.disable()?;
+    sampler.switch(false)?;
     let mut chains = Vec::new();
     let lost = sampler.drain(|sample| chains.push(if sample.kernel { sample.chain() } else { Vec::new() }));
     Ok(Loop { ns, part_ns, chains, lost })

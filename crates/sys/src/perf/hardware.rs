@@ -6,8 +6,8 @@ use std::io;
 use super::Event;
 use super::refusal::Refusal;
 use crate::trace::{
-    Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_TID,
-    SAMPLE_TIME, Words, each_sample, ioctl, online_cpus,
+    Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, Ring, SAMPLE_TID, SAMPLE_TIME, Words, each_sample,
+    online_cpus, switch,
 };
 
 const SAMPLE_PERIOD: u64 = 1 << 8;
@@ -65,24 +65,12 @@ impl HardwareSampler {
         found
     }
 
-    /// Lets samples flow.
+    /// Lets samples flow, or stops them; what the rings hold stays.
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn enable(&self) -> io::Result<()> {
-        self.each(IOC_ENABLE)
-    }
-
-    /// Stops them; what the rings hold stays.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub fn disable(&self) -> io::Result<()> {
-        self.each(IOC_DISABLE)
-    }
-
-    fn each(&self, request: libc::Ioctl) -> io::Result<()> {
-        self.rings.iter().flat_map(|(_, ring)| &ring.events).try_for_each(|event| ioctl(event, request, 0))
+    pub fn switch(&self, on: bool) -> io::Result<()> {
+        self.rings.iter().flat_map(|(_, ring)| &ring.events).try_for_each(|event| switch(event, on, 0))
     }
 
     /// Takes all samples out of the rings. Returns how many were lost for want of room.
@@ -160,14 +148,14 @@ mod tests {
                 return eprintln!("skipped: {e}");
             }
         };
-        sampler.enable().unwrap();
+        sampler.switch(true).unwrap();
         let (own, mut seen) = (std::process::id() as i32, 0);
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while seen == 0 && std::time::Instant::now() < end {
             std::hint::black_box((0..1_000_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000));
             sampler.drain(|c| seen += u64::from(c.pid == own) * c.count);
         }
-        sampler.disable().unwrap();
+        sampler.switch(false).unwrap();
         assert!(seen >= 1_000_000 && sampler.events() == [Event::TaskClock]);
     }
 }

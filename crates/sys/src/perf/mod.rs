@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 pub use refusal::{Circumstances, Refusal};
 
 use crate::procfs::Paths;
-use crate::trace::{ANY, Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, IOC_DISABLE, IOC_ENABLE, TYPE_SOFTWARE, ioctl, perf_event_open};
+use crate::trace::{ANY, Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, TYPE_SOFTWARE, perf_event_open, switch};
 
 // Numbers of linux/perf_event.h.
 const TYPE_HARDWARE: u32 = 0;
@@ -138,18 +138,9 @@ impl EventSet {
         Ok(set)
     }
 
-    fn control(&self, request: libc::Ioctl) -> io::Result<()> {
-        self.leaders.iter().try_for_each(|leader| ioctl(&self.counters[*leader], request, IOC_FLAG_GROUP))
-    }
-
-    /// Starts counting, from where it stood.
-    pub fn enable(&self) -> io::Result<()> {
-        self.control(IOC_ENABLE)
-    }
-
-    /// Stops counting.
-    pub fn disable(&self) -> io::Result<()> {
-        self.control(IOC_DISABLE)
+    /// Starts counting, from where it stood, or stops it.
+    pub fn switch(&self, on: bool) -> io::Result<()> {
+        self.leaders.iter().try_for_each(|leader| switch(&self.counters[*leader], on, IOC_FLAG_GROUP))
     }
 
     /// Reads every counter, in the order in which they were opened.
@@ -233,9 +224,9 @@ impl Counts {
 /// Some hypervisors let the counters be opened and never move them: only counting shows it.
 pub fn availability() -> Result<(), Refusal> {
     let counters = Counters::open(Target::SELF)?;
-    let counted = counters.set.enable().and_then(|()| {
+    let counted = counters.set.switch(true).and_then(|()| {
         (0..10_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000);
-        counters.set.disable()?;
+        counters.set.switch(false)?;
         counters.read()
     });
     match counted {
@@ -302,9 +293,9 @@ mod tests {
         let Some(set) = software(Target::SELF) else { return };
         touch_pages(1000);
         assert_eq!(set.read().unwrap()[0].raw, 0);
-        set.enable().unwrap();
+        set.switch(true).unwrap();
         touch_pages(1000);
-        set.disable().unwrap();
+        set.switch(false).unwrap();
         let [faults, clock] = set.read().unwrap()[..] else { panic!("two counters") };
         assert!((1000..1010).contains(&faults.raw), "{faults:?}");
         assert!(clock.raw > 0 && clock.running_ns <= clock.enabled_ns, "{clock:?}");
@@ -315,11 +306,11 @@ mod tests {
     #[test]
     fn children_count_when_inherited() {
         let (Some(alone), Some(inherited)) = (software(Target::SELF), software(Target::SELF_AND_CHILDREN)) else { return };
-        alone.enable().unwrap();
-        inherited.enable().unwrap();
+        alone.switch(true).unwrap();
+        inherited.switch(true).unwrap();
         std::thread::spawn(|| touch_pages(5000)).join().unwrap();
-        alone.disable().unwrap();
-        inherited.disable().unwrap();
+        alone.switch(false).unwrap();
+        inherited.switch(false).unwrap();
         let (alone, inherited) = (alone.read().unwrap()[1], inherited.read().unwrap()[1]);
         assert!(inherited.raw > alone.raw, "{inherited:?} with the thread, {alone:?} without");
     }
@@ -330,9 +321,9 @@ mod tests {
             Err(refusal) => assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty()),
             Ok(_) => {
                 let counters = Counters::open(Target::SELF).unwrap();
-                counters.set.enable().unwrap();
+                counters.set.switch(true).unwrap();
                 (0..100_000u64).fold(1, |sum, n| std::hint::black_box(sum ^ n));
-                counters.set.disable().unwrap();
+                counters.set.switch(false).unwrap();
                 let counts = counters.read().unwrap();
                 assert!(counts.user_instructions >= 100_000.0, "{counts:?}");
             }

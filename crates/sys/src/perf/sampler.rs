@@ -5,8 +5,8 @@ use std::io;
 use super::refusal::Refusal;
 use super::stacks::CONTEXT_MARKS;
 use crate::trace::{
-    ANY, Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, IOC_DISABLE, IOC_ENABLE, Ring,
-    SAMPLE_CALLCHAIN, TYPE_SOFTWARE, Words, each_sample, ioctl, perf_event_open,
+    ANY, Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, Ring, SAMPLE_CALLCHAIN,
+    TYPE_SOFTWARE, Words, each_sample, perf_event_open, switch,
 };
 
 // Numbers of linux/perf_event.h.
@@ -56,14 +56,9 @@ impl Sampler {
         ring.map(|ring| Sampler { ring }).map_err(|error| Refusal::of(&error, true))
     }
 
-    /// Starts sampling.
-    pub fn enable(&self) -> io::Result<()> {
-        ioctl(&self.ring.events[0], IOC_ENABLE, 0)
-    }
-
-    /// Stops sampling; what the ring holds stays.
-    pub fn disable(&self) -> io::Result<()> {
-        ioctl(&self.ring.events[0], IOC_DISABLE, 0)
+    /// Starts sampling, or stops it; what the ring holds stays.
+    pub fn switch(&self, on: bool) -> io::Result<()> {
+        switch(&self.ring.events[0], on, 0)
     }
 
     /// Takes all samples out of the ring, in order. Returns how many were lost for want of room.
@@ -115,12 +110,12 @@ mod tests {
                 return;
             }
         };
-        sampler.enable().unwrap();
+        sampler.switch(true).unwrap();
         let (before, mut sum) = (crate::system::own_cpu_time().unwrap(), 0u64);
         while crate::system::own_cpu_time().unwrap() < before + std::time::Duration::from_millis(20) {
             sum = (0..1000u64).fold(sum, |sum, n| std::hint::black_box(sum * 3 + n) % 1_000_003);
         }
-        sampler.disable().unwrap();
+        sampler.switch(false).unwrap();
         let (mut count, mut kernel) = (0, 0);
         sampler.drain(|s| {
             count += 1;

@@ -2,10 +2,11 @@
 //! without frame pointers. The kernel's own timer takes them: no hardware counter is needed.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use crate::trace::{
-    Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID,
-    IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_CALLCHAIN, SAMPLE_TID, SAMPLE_TIME, TYPE_SOFTWARE, Words, each_sample, ioctl, online_cpus,
+    Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, Ring,
+    SAMPLE_CALLCHAIN, SAMPLE_TID, SAMPLE_TIME, TYPE_SOFTWARE, Words, each_sample, ioctl, online_cpus, switch,
 };
 
 // Numbers of linux/perf_event.h.
@@ -105,7 +106,7 @@ impl StackSampler {
     /// What the kernel said: usually a lack of permission.
     pub fn begin(trigger: Trigger) -> io::Result<StackSampler> {
         let sampler = StackSampler::open(trigger, STACK_BYTES)?;
-        sampler.enable()?;
+        sampler.switch(true)?;
         Ok(sampler)
     }
 
@@ -135,20 +136,12 @@ impl StackSampler {
         Ok(StackSampler { rings })
     }
 
-    /// Lets samples flow.
+    /// Lets samples flow, or stops them; what the rings hold stays.
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn enable(&self) -> io::Result<()> {
-        self.each(IOC_ENABLE, 0)
-    }
-
-    /// Stops them; what the rings hold stays.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub fn disable(&self) -> io::Result<()> {
-        self.each(IOC_DISABLE, 0)
+    pub fn switch(&self, on: bool) -> io::Result<()> {
+        self.each(|event| switch(event, on, 0))
     }
 
     /// Samples one in so many times from now on.
@@ -157,11 +150,11 @@ impl StackSampler {
     /// What the kernel said.
     pub fn one_in(&self, n: u64) -> io::Result<()> {
         let period = n.max(1);
-        self.each(IOC_PERIOD, std::ptr::from_ref(&period) as usize)
+        self.each(|event| ioctl(event, IOC_PERIOD, std::ptr::from_ref(&period) as usize))
     }
 
-    fn each(&self, request: libc::Ioctl, argument: usize) -> io::Result<()> {
-        self.rings.iter().flat_map(|ring| &ring.events).try_for_each(|event| ioctl(event, request, argument))
+    fn each(&self, ask: impl FnMut(&OwnedFd) -> io::Result<()>) -> io::Result<()> {
+        self.rings.iter().flat_map(|ring| &ring.events).try_for_each(ask)
     }
 
     /// Takes all samples out of the rings. Returns how many were lost for want of room.
@@ -276,7 +269,7 @@ mod tests {
     #[test]
     fn a_thread_that_waits_is_sampled_as_it_leaves_its_cpu() {
         let sampler = StackSampler::open(Trigger::Leaving { one_in: 1 }, SHORT_STACK_BYTES)
-            .and_then(|s| s.one_in(1).and_then(|()| s.enable()).map(|()| s));
+            .and_then(|s| s.one_in(1).and_then(|()| s.switch(true)).map(|()| s));
         let mut sampler = match sampler {
             Ok(sampler) => sampler,
             Err(e) => {
@@ -291,6 +284,6 @@ mod tests {
             sampler.drain(|s| seen += u32::from(s.pid == own && s.user.is_some_and(|r| r.stack > 0) && !s.kernel.is_empty()));
         }
         assert!(seen > 0);
-        sampler.disable().unwrap();
+        sampler.switch(false).unwrap();
     }
 }

@@ -81,12 +81,12 @@ impl Source for Perf {
     }
 
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window> {
-        self.rings.enable()?;
+        self.rings.switch(true)?;
         let mut window = Window { start: monotonic_ns(), ..Window::default() };
         let most = self.most_events;
         flow::let_flow(self, &mut window, length, most, wait)?;
         window.end = monotonic_ns();
-        self.rings.disable()?;
+        self.rings.switch(false)?;
         // What the kernel could not write it reports with the next record that it can write: into the next window, if a ring is full.
         window.lost += u64::from(self.rings.full());
         self.drain(&mut window)?;
@@ -132,9 +132,9 @@ fn calibrate(found: &[Option<Tracepoint>]) -> Result<f64, String> {
     let points: Vec<Point> = found[..2].iter().flatten().map(|t| Point::from(t.id)).collect();
     let mut rings = Rings::open(&points, 1 << 20).map_err(refused)?;
     flow::event_cost(points.len(), USUAL, || {
-        rings.disable().map_err(refused)?;
+        rings.switch(false).map_err(refused)?;
         let bare = flow::cheapest_call(|| ());
-        rings.enable().map_err(refused)?;
+        rings.switch(true).map_err(refused)?;
         Ok([bare, flow::cheapest_call(|| _ = rings.drain(|_| ()))])
     })
 }
