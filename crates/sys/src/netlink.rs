@@ -122,11 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_refusal_is_an_error() {
+    fn the_kernels_refusal_is_an_error_and_its_acknowledgement_ends_the_answer() {
         let mut refusal = vec![20, 0, 0, 0];
         refusal.extend(ERROR.to_ne_bytes());
         refusal.extend([0; 10]);
         refusal.extend((-libc::EPERM).to_ne_bytes());
         assert_eq!(each_message(&refusal, &mut |_| {}).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        refusal[16..].fill(0);
+        assert!(each_message(&refusal, &mut |_| {}).unwrap(), "an error number of 0");
     }
 }

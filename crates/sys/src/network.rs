@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 use crate::netlink::{Netlink, REQUEST_DUMP, attribute, attributes};
@@ -51,7 +51,8 @@ pub fn namespace() -> io::Result<u32> {
 
 /// Switches the loopback interface on.
 pub fn loopback_up() -> io::Result<()> {
-    let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+    // SAFETY: socket takes plain numbers; the descriptor that it gives is ours alone.
+    let socket = unsafe { made(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)) }?;
     // SAFETY: an ifreq of zeros is valid; the name below is shorter than its field.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name[0] = b'l' as libc::c_char;
@@ -70,40 +71,20 @@ pub fn shape_loopback(bytes_per_second: Option<u32>) -> io::Result<()> {
     if others {
         return Err(io::Error::other("this network is not one of our own"));
     }
-    let socket = socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
-    let message = match bytes_per_second {
-        Some(rate) => qdisc_message(libc::RTM_NEWQDISC, (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16, &token_bucket(rate)),
-        None => qdisc_message(libc::RTM_DELQDISC, 0, &[]),
+    let (kind, flags, attributes) = match bytes_per_second {
+        Some(rate) => (libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, token_bucket(rate)),
+        None => (libc::RTM_DELQDISC, 0, Vec::new()),
     };
-    // SAFETY: the message is a whole buffer of its stated length.
-    done(unsafe { libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) })?;
-    let mut answer = [0u8; 1024];
-    // SAFETY: the buffer is as long as stated.
-    let got = done(unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) })?;
-    acknowledged(&answer[..got as usize])
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
+    Netlink::open(libc::NETLINK_ROUTE, LARGEST)?.ask(kind, flags, &root_discipline(&attributes), &mut |_| ())
 }
 
-/// The kernel's answer: an error number of 0 behind the header is an acknowledgement.
-fn acknowledged(answer: &[u8]) -> io::Result<()> {
-    let number = answer.get(16..20).map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-    match number {
-        Some(0) => Ok(()),
-        Some(error) => Err(io::Error::from_raw_os_error(-error)),
-        None => Err(io::Error::other("the kernel's answer is too short")),
-    }
-}
-
-/// A netlink message about the root queueing discipline of the loopback interface.
-fn qdisc_message(kind: u16, flags: u16, attributes: &[u8]) -> Vec<u8> {
+/// What a message about the root queueing discipline of the loopback interface says.
+fn root_discipline(attributes: &[u8]) -> Vec<u8> {
     /// `TC_H_ROOT` of linux/pkt_sched.h.
     const ROOT: u32 = 0xffff_ffff;
-    let mut message = Vec::new();
-    message.extend(((16 + 20 + attributes.len()) as u32).to_ne_bytes());
-    message.extend(kind.to_ne_bytes());
-    message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16 | flags).to_ne_bytes());
-    message.extend([0; 8]);
     // struct tcmsg: family and padding, interface, handle, parent, info.
-    message.extend([0; 4]);
+    let mut message = vec![0; 4];
     message.extend(LOOPBACK.to_ne_bytes());
     message.extend(0u32.to_ne_bytes());
     message.extend(ROOT.to_ne_bytes());
@@ -135,11 +116,6 @@ fn token_bucket(rate: u32) -> Vec<u8> {
     [attribute(KIND, b"tbf\0"), attribute(OPTIONS, &inner)].concat()
 }
 
-fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: socket takes plain numbers; the descriptor that it gives is ours alone.
-    unsafe { made(libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,20 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_as_long_as_they_say_and_aligned() {
-        let message = qdisc_message(libc::RTM_NEWQDISC, 0, &token_bucket(1_000_000));
-        assert_eq!(u32::from_ne_bytes(message[..4].try_into().unwrap()) as usize, message.len());
-        assert_eq!(message.len() % 4, 0);
+    fn messages_are_aligned() {
+        let message = root_discipline(&token_bucket(1_000_000));
+        assert_eq!((message.len() % 4, message[..TCMSG].len()), (0, root_discipline(&[]).len()));
         assert_eq!(attribute(1, b"tbf\0").len(), 8);
         assert_eq!(attribute(6, &[1]).len(), 8);
-    }
-
-    #[test]
-    fn an_answer_is_an_acknowledgement_or_the_kernels_error() {
-        let mut answer = [0u8; 36];
-        assert!(acknowledged(&answer).is_ok());
-        answer[16..20].copy_from_slice(&(-libc::EPERM).to_ne_bytes());
-        assert_eq!(acknowledged(&answer).unwrap_err().raw_os_error(), Some(libc::EPERM));
-        assert!(acknowledged(&answer[..10]).is_err());
     }
 }
