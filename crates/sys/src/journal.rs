@@ -165,7 +165,7 @@ impl fmt::Display for Undo {
             Undo::ZramReset { number, .. } => write!(f, "emptied /dev/zram{number}"),
             Undo::Unmount { path } => write!(f, "unmounted {}", path.display()),
             Undo::GroupSetting { file, content } => write!(f, "wrote “{content}” back to {}", file.display()),
-            Undo::Threads { before } => write!(f, "gave {} threads back what they had", before.threads().len()),
+            Undo::Threads { before } => write!(f, "gave {} threads back what they had", before.was.len()),
             Undo::Autogroup { .. } => f.write_str("gave a session's scheduling group back its nice value"),
             Undo::Continue { processes, .. } => write!(f, "let {} processes go on", processes.len()),
         }

@@ -125,7 +125,7 @@ impl Scratch {
         let dir = parent.make(&name, 0o711)?;
         self.log.made(ticket.0, dir.identity()?)?;
         // Whoever finds it unlocked and in no journal may remove it: a journal on a memory file system does not outlive the power.
-        dir.try_lock()?;
+        owned::try_lock(&dir)?;
         self._locks.1.push(dir);
         Ok((path, ticket))
     }

@@ -106,14 +106,6 @@ impl Spawn {
         let stack = vec![1u128; STACK / size_of::<u128>()];
         Ok(Ready { spawn: self, _env: env, lists, handled: handled_signals(), stack })
     }
-
-    /// [`Spawn::ready`] and [`Ready::start`] in one.
-    ///
-    /// # Errors
-    /// Those of both.
-    pub fn start(&self) -> io::Result<Started> {
-        self.ready()?.start()
-    }
 }
 
 /// A program that is about to be started.

@@ -49,7 +49,7 @@ pub struct Before {
     /// What they are changed to.
     to: To,
     /// The threads.
-    was: Vec<Was>,
+    pub(crate) was: Vec<Was>,
 }
 
 impl Before {
@@ -66,11 +66,6 @@ impl Before {
             n if n > MOST => Err(format!("the server has more than {MOST} threads")),
             _ => Ok(Before { boot: child::boot_id(), to, was }),
         }
-    }
-
-    /// The threads.
-    pub fn threads(&self) -> &[Was] {
-        &self.was
     }
 
     /// Changes them. Threads that have ended meanwhile are left out.
@@ -236,7 +231,7 @@ mod tests {
         let own = nice(shell.pid());
         // Upwards, which everybody may.
         let before = Before::look(&[shell.pid()], To::Nice(19)).unwrap();
-        assert!(before.is_plausible() && before.threads().len() == 1);
+        assert!(before.is_plausible() && before.was.len() == 1);
         before.change().unwrap();
         let child = shell.fork();
         assert_eq!((nice(shell.pid()), nice(child)), (19, 19));

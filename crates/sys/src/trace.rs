@@ -88,13 +88,6 @@ pub struct Point {
     pub filter: Option<String>,
 }
 
-impl From<u32> for Point {
-    /// All events of a tracepoint.
-    fn from(id: u32) -> Point {
-        Point { id, filter: None }
-    }
-}
-
 /// The most bytes that one record may take: no tracepoint's data are longer than some hundred bytes.
 const RECORD_BYTES: u64 = 512;
 

@@ -18,6 +18,7 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::beneath::{self, Links};
+use crate::system::unless;
 use identity::identity;
 
 pub use identity::{Identity, is_random_name, random_name, uid};
@@ -131,15 +132,7 @@ impl Dir {
 
     /// Removes an empty directory; one that is not there is no error.
     pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        match fs::unlinkat(&self.fd, name.as_ref(), AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(e) => Err(e.into()),
-        }
-    }
-
-    /// Takes the lock on the directory itself without waiting; false when another process has it.
-    pub fn try_lock(&self) -> io::Result<bool> {
-        try_lock(&self.fd)
+        unless(fs::unlinkat(&self.fd, name.as_ref(), AtFlags::REMOVEDIR).map_err(io::Error::from), &[libc::ENOENT])
     }
 
     /// When it was changed last, in seconds since 1970.

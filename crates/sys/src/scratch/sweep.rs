@@ -115,7 +115,7 @@ fn without_journal(control: &Dir, name: &OsStr, run: &Dir, who: &str) -> io::Res
 fn sweep_unlisted(temporary: &Dir, told: &mut Vec<String>) {
     for name in temporary.names().unwrap_or_default().iter().filter(|name| owned::is_random_name(name, PREFIXES[0])) {
         let Ok(dir) = temporary.own(name) else { continue };
-        let free = age(&dir).is_ok_and(|age| age >= MAKING) && dir.try_lock().unwrap_or(false);
+        let free = age(&dir).is_ok_and(|age| age >= MAKING) && owned::try_lock(&dir).unwrap_or(false);
         if let (true, Ok(identity)) = (free, dir.identity()) {
             match temporary.remove(name, Some(identity)) {
                 Ok(_) => told.push(format!("removed the work directory {} of a killed run", dir.path().display())),

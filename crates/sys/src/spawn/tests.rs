@@ -14,7 +14,7 @@ fn said(line: &str, change: impl Fn(&mut Spawn)) -> String {
     let dir = tempfile::tempdir().unwrap();
     let mut spawn = shell(line, dir.path());
     change(&mut spawn);
-    let status = spawn.start().unwrap().process.wait().unwrap();
+    let status = spawn.ready().unwrap().start().unwrap().process.wait().unwrap();
     assert!(status.success(), "{status}");
     fs::read_to_string(dir.path().join("out")).unwrap()
 }
@@ -23,7 +23,7 @@ fn said(line: &str, change: impl Fn(&mut Spawn)) -> String {
 fn the_program_gets_its_words_its_environment_and_its_directory() {
     let dir = tempfile::tempdir().unwrap();
     let spawn = shell("pwd", dir.path());
-    spawn.start().unwrap().process.wait().unwrap();
+    spawn.ready().unwrap().start().unwrap().process.wait().unwrap();
     let told = fs::read_to_string(dir.path().join("out")).unwrap();
     assert_eq!(Path::new(told.trim()), dir.path().canonicalize().unwrap());
     assert_eq!(
@@ -56,8 +56,9 @@ fn the_signals_of_the_caller_are_as_they_were() {
 fn a_program_that_cannot_be_started_is_an_error_and_leaves_no_child() {
     let dir = tempfile::tempdir().unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
-    let start =
-        |program: &str, dir: &Path| Spawn::new(Path::new(program), &[], dir, [null(), null(), null()]).unwrap().start().unwrap_err();
+    let start = |program: &str, dir: &Path| {
+        Spawn::new(Path::new(program), &[], dir, [null(), null(), null()]).unwrap().ready().unwrap().start().unwrap_err()
+    };
     assert_eq!(start("/nonexistent", dir.path()).raw_os_error(), Some(libc::ENOENT));
     assert_eq!(start("/etc/passwd", dir.path()).raw_os_error(), Some(libc::EACCES));
     assert_eq!(start("/bin/sh", Path::new("/nonexistent")).raw_os_error(), Some(libc::ENOENT));
@@ -71,7 +72,7 @@ fn its_end_is_seen_through_its_descriptor_and_told_again() {
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let words = ["-c".to_owned(), "read line; exit 3".to_owned()];
     let spawn = Spawn::new(Path::new("/bin/sh"), &words, dir.path(), [reader.into(), null(), null()]).unwrap();
-    let mut process = spawn.start().unwrap().process;
+    let mut process = spawn.ready().unwrap().start().unwrap().process;
     assert_eq!(process.wait_deadline(Instant::now() + Duration::from_millis(5)).unwrap(), None);
     drop(spawn);
     drop(writer);
@@ -96,12 +97,12 @@ fn as_another_user_it_has_that_users_rights_alone() {
 fn entering_no_control_group_takes_no_time_and_what_is_none_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let mut spawn = shell("exit 0", dir.path());
-    let mut started = spawn.start().unwrap();
+    let mut started = spawn.ready().unwrap().start().unwrap();
     assert_eq!(started.entering, Duration::ZERO);
     started.process.wait().unwrap();
     // A descriptor that is not open for writing stands for a group that refuses.
     spawn.groups(vec![File::open("/dev/null").unwrap()]);
-    assert_eq!(spawn.start().unwrap_err().raw_os_error(), Some(libc::EBADF));
+    assert_eq!(spawn.ready().unwrap().start().unwrap_err().raw_os_error(), Some(libc::EBADF));
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn it_dies_with_the_thread_that_started_it() {
         let null = || OwnedFd::from(File::open("/dev/null").unwrap());
         let words = ["600".to_owned()];
         let sleep = ["/bin/sleep", "/usr/bin/sleep"].map(Path::new).into_iter().find(|p| p.exists()).unwrap();
-        let process = Spawn::new(sleep, &words, &path, [null(), writer.into(), null()]).unwrap().start().unwrap().process;
+        let process = Spawn::new(sleep, &words, &path, [null(), writer.into(), null()]).unwrap().ready().unwrap().start().unwrap().process;
         process.pid()
     });
     thread.join().unwrap();

@@ -129,7 +129,7 @@ const USUAL: f64 = 118e-9;
 
 /// What an event costs: see [`flow::event_cost`].
 fn calibrate(found: &[Option<Tracepoint>]) -> Result<f64, String> {
-    let points: Vec<Point> = found[..2].iter().flatten().map(|t| Point::from(t.id)).collect();
+    let points: Vec<Point> = found[..2].iter().flatten().map(|t| Point { id: t.id, filter: None }).collect();
     let mut rings = Rings::open(&points, 1 << 20).map_err(refused)?;
     flow::event_cost(points.len(), USUAL, || {
         rings.switch(false).map_err(refused)?;
