@@ -190,7 +190,7 @@ impl Population {
             if self.kernel.contains(&pid) {
                 continue;
             }
-            if let Some(stat) = sample::stat(Path::new(&format!("/proc/{pid}"))) {
+            if let Some(stat) = sample::process(pid) {
                 if stat.kernel {
                     self.kernel.insert(pid);
                     continue;

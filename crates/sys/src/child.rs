@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::procfs::process::Stat;
 use crate::sample;
 use crate::system::{done, unless};
 
@@ -117,7 +116,7 @@ fn parse_lock_limit(limits: &str) -> Option<u64> {
 
 /// The process group of a process.
 pub fn group_of(pid: i32) -> Option<i32> {
-    stat(pid).map(|stat| stat.group)
+    sample::process(pid).map(|stat| stat.group)
 }
 
 /// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time round.
@@ -141,7 +140,7 @@ pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
 
 /// Whether a process has ended and only waits for its parent to notice.
 fn is_zombie(pid: i32) -> bool {
-    stat(pid).is_some_and(|stat| stat.state == 'Z')
+    sample::process(pid).is_some_and(|stat| stat.state == 'Z')
 }
 
 /// The random id of this boot.
@@ -151,11 +150,7 @@ pub fn boot_id() -> String {
 
 /// The start time of a process in clock ticks since boot, which with its id names it for good; `None` when there is no such process.
 pub fn start_time(pid: i32) -> Option<u64> {
-    stat(pid).map(|stat| stat.started)
-}
-
-fn stat(pid: i32) -> Option<Stat> {
-    sample::stat(Path::new(&format!("/proc/{pid}")))
+    sample::process(pid).map(|stat| stat.started)
 }
 
 /// Sends a signal to a whole process group. A group that is gone is no error.
@@ -304,6 +299,7 @@ fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::procfs::process::Stat;
 
     #[test]
     fn a_start_time_is_found_behind_any_name() {

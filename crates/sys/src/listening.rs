@@ -55,12 +55,11 @@ fn sockets_of(pid: i32) -> impl Iterator<Item = u32> {
 }
 
 fn listener(port: u16, pids: &[i32]) -> Listener {
-    let stat = |pid: i32| sample::stat(Path::new(&format!("/proc/{pid}")));
     // What systemd listens for it gives to the service, and keeps too.
     let held: Vec<i32> = pids.iter().copied().filter(|pid| pids.len() == 1 || *pid != 1).collect();
-    let first = held.iter().copied().find(|pid| stat(*pid).is_some_and(|s| !held.contains(&s.parent)));
+    let first = held.iter().copied().find(|pid| sample::process(*pid).is_some_and(|s| !held.contains(&s.parent)));
     let pid = first.or(held.first().copied()).unwrap_or(0);
-    let name = stat(pid).map_or_else(String::new, |s| s.name);
+    let name = sample::process(pid).map_or_else(String::new, |s| s.name);
     Listener { port, pid, name, group: members::group_of(pid).map(|path| members::short(&path)) }
 }
 

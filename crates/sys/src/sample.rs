@@ -12,6 +12,11 @@ pub fn stat(dir: &Path) -> Option<Stat> {
     Stat::parse(&text(dir, "stat")?)
 }
 
+/// The same of a process, by its id.
+pub fn process(pid: i32) -> Option<Stat> {
+    stat(Path::new(&format!("/proc/{pid}")))
+}
+
 /// Reads and parses `schedstat` below a task's directory; absent where the kernel keeps no account.
 pub fn schedstat(dir: &Path) -> Option<Schedstat> {
     Schedstat::parse(&text(dir, "schedstat")?)

@@ -166,7 +166,7 @@ fn set(tid: i32, to: &To) -> io::Result<()> {
 }
 
 fn parents() -> BTreeMap<i32, i32> {
-    let parent = |pid: i32| Some((pid, sample::stat(Path::new(&format!("/proc/{pid}")))?.parent));
+    let parent = |pid: i32| Some((pid, sample::process(pid)?.parent));
     sample::numbers(Path::new("/proc")).into_iter().filter_map(parent).collect()
 }
 
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn nice(pid: i32) -> i32 {
-        sample::stat(Path::new(&format!("/proc/{pid}"))).unwrap().nice
+        sample::process(pid).unwrap().nice
     }
 
     #[test]

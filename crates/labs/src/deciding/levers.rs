@@ -4,7 +4,7 @@
 //! cannot.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fingerpost_diagnose::deciding::Offer;
@@ -135,7 +135,7 @@ fn list(cpus: &[usize]) -> String {
 
 /// The usual nice value and weight, where they were lowered.
 fn priority(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
-    let nice = |pid: &i32| sample::stat(Path::new(&format!("/proc/{pid}"))).map(|s| s.nice).filter(|nice| *nice > 0);
+    let nice = |pid: &i32| sample::process(*pid).map(|s| s.nice).filter(|nice| *nice > 0);
     let nice = scope.subjects.servers.iter().filter_map(nice).max();
     let weights = groups.weights(Weights::Lowered);
     let told = [
@@ -160,7 +160,7 @@ fn weight(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
 }
 
 fn hold(own: &[i32]) -> Option<Lever> {
-    let name = |pid: &i32| sample::stat(Path::new(&format!("/proc/{pid}"))).map(|s| format!("{} ({pid})", s.name));
+    let name = |pid: &i32| sample::process(*pid).map(|s| format!("{} ({pid})", s.name));
     let names: Vec<String> = own.iter().filter_map(name).collect();
     lever(Change::Hold, format!("{} held", names.join(", ")), if names.is_empty() { Vec::new() } else { vec![Act::Stop(own.to_vec())] })
 }
@@ -227,7 +227,7 @@ fn ours(subjects: &Subjects) -> BTreeSet<i32> {
     let roots: Vec<i32> = subjects.servers.iter().chain(&subjects.clients).copied().chain([own]).collect();
     let mut all = with_descendants(&roots);
     let mut at = own;
-    while let Some(parent) = sample::stat(Path::new(&format!("/proc/{at}"))).map(|s| s.parent).filter(|p| *p > 0 && all.insert(*p)) {
+    while let Some(parent) = sample::process(at).map(|s| s.parent).filter(|p| *p > 0 && all.insert(*p)) {
         at = parent;
     }
     all
@@ -345,7 +345,7 @@ mod tests {
     fn own_neighbours_are_held_and_go_on() {
         let mut neighbour = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = neighbour.id() as i32;
-        let state = || sample::stat(Path::new(&format!("/proc/{pid}"))).unwrap().state;
+        let state = || sample::process(pid).unwrap().state;
         let lever = hold(&[pid]).unwrap();
         assert_eq!(lever.offer.what, format!("sleep ({pid}) held"));
         let dir = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use fingerpost_sys::affinity;
 use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::cgroup::members;
+use fingerpost_sys::sample;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
@@ -320,12 +321,8 @@ impl Taking {
         };
         let born: HashMap<i32, i32> = window.events.iter().filter_map(forked).collect();
         for &pid in seen {
-            self.parents.entry(pid).or_insert_with(|| {
-                born.get(&pid).copied().unwrap_or_else(|| {
-                    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-                    status.lines().find_map(|l| l.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0)
-                })
-            });
+            let asked = || sample::process(pid).map_or(0, |stat| stat.parent);
+            self.parents.entry(pid).or_insert_with(|| born.get(&pid).copied().unwrap_or_else(asked));
         }
     }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use fingerpost_record::stacks::{MOST_STACKS, Stack, Stacks};
 use fingerpost_sys::perf::stacks::{Registers, StackSample, StackSampler, Trigger};
+use fingerpost_sys::sample;
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use code::Code;
@@ -171,14 +172,9 @@ fn is_ours(pid: i32, ours: &mut HashSet<i32>, others: &mut HashSet<i32>) -> bool
     if ours.contains(&pid) {
         return true;
     }
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let parent = status.lines().find_map(|l| l.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0);
-    let child = ours.contains(&parent);
-    if child {
-        ours.insert(pid)
-    } else {
-        others.insert(pid)
-    };
+    let child = sample::process(pid).is_some_and(|stat| ours.contains(&stat.parent));
+    let known = if child { ours } else { others };
+    known.insert(pid);
     child
 }
 

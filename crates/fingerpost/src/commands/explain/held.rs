@@ -37,8 +37,7 @@ fn of_group(word: &str) -> anyhow::Result<Vec<i32>> {
 }
 
 fn may_be_held(pid: i32, service: &[i32]) -> anyhow::Result<()> {
-    let stat = |pid: i32| sample::stat(Path::new(&format!("/proc/{pid}")));
-    let Some(of) = stat(pid).filter(|of| pid > 0 && !matches!(of.state, 'Z' | 'X')) else {
+    let Some(of) = sample::process(pid).filter(|of| pid > 0 && !matches!(of.state, 'Z' | 'X')) else {
         return usage(format!("--hold {pid}: there is no such process"));
     };
     let refuse = |why: &str| usage(format!("--hold {pid} ({}): {why}; name a neighbour of the service", of.name));

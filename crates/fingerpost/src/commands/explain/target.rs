@@ -49,7 +49,7 @@ pub struct Target {
 impl Target {
     /// Whether any of its processes lives. Those of a group come and go, and an empty one may be filled again.
     pub fn lives(&self) -> bool {
-        let alive = |pid: &i32| stat(*pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X'));
+        let alive = |pid: &i32| sample::process(*pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X'));
         self.service.pids.iter().any(alive) || self.service.groups.iter().any(|dir| dir.exists())
     }
 
@@ -89,14 +89,11 @@ impl Args {
 
 /// The program's name: that of the processes whose parents are none of them.
 fn name(pids: &[i32]) -> String {
-    let all: BTreeMap<i32, (i32, String)> = pids.iter().filter_map(|&pid| stat(pid).map(|s| (pid, (s.parent, s.name)))).collect();
+    let all: BTreeMap<i32, (i32, String)> =
+        pids.iter().filter_map(|&pid| sample::process(pid).map(|s| (pid, (s.parent, s.name)))).collect();
     let first: BTreeSet<&str> = all.values().filter(|(parent, _)| !all.contains_key(parent)).map(|(_, name)| name.as_str()).collect();
     let shown: Vec<&str> = first.iter().take(3).copied().collect();
     shown.join("+")
-}
-
-fn stat(pid: i32) -> Option<fingerpost_sys::procfs::process::Stat> {
-    sample::stat(Path::new(&format!("/proc/{pid}")))
 }
 
 /// What cannot be said without root's rights.
@@ -111,7 +108,7 @@ fn rights(pids: &[i32]) -> Option<String> {
 
 fn by_pid(pids: &[i32]) -> anyhow::Result<Target> {
     for &pid in pids {
-        match stat(pid).filter(|_| pid > 0) {
+        match sample::process(pid).filter(|_| pid > 0) {
             None => return usage(format!("there is no process {pid}")),
             Some(stat) if matches!(stat.state, 'Z' | 'X') => return usage(format!("the process {pid} has ended")),
             Some(_) if pid == std::process::id() as i32 => return usage("that is this command itself"),
@@ -154,10 +151,11 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
         return usage(format!("who listens on port {port} is another user's process, which only root can see; run this as root"));
     }
     let parents: BTreeSet<i32> = pids.iter().copied().collect();
-    let first: Vec<i32> = pids.iter().copied().filter(|&pid| stat(pid).is_some_and(|s| !parents.contains(&s.parent))).collect();
+    let first: Vec<i32> = pids.iter().copied().filter(|&pid| sample::process(pid).is_some_and(|s| !parents.contains(&s.parent))).collect();
     let mut notes = Vec::new();
     if first.len() > 1 {
-        let told: Vec<String> = first.iter().map(|&pid| format!("{} ({pid})", stat(pid).map_or_else(String::new, |s| s.name))).collect();
+        let told: Vec<String> =
+            first.iter().map(|&pid| format!("{} ({pid})", sample::process(pid).map_or_else(String::new, |s| s.name))).collect();
         notes.push(format!("several services listen on port {port}, all of them are explained together: {}", told.join(", ")));
     }
     let params = Params::new().with("port", i64::from(port));
