@@ -6,11 +6,11 @@
 //! pattern, so that queueing is measured and not deduced.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::io;
 use std::time::Instant;
 
 use fingerpost_sys::bpf::closed::{Closed, Places};
+use fingerpost_sys::listening::sockets_of;
 use fingerpost_sys::network::namespace;
 use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
 
@@ -91,15 +91,7 @@ pub struct Listeners {
 
 /// Inodes of the sockets that processes hold.
 pub fn socket_inodes(pids: impl Iterator<Item = i32>) -> HashSet<u32> {
-    let mut inodes = HashSet::new();
-    for pid in pids {
-        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
-        for link in entries.flatten().filter_map(|e| fs::read_link(e.path()).ok()) {
-            let text = link.to_string_lossy();
-            inodes.extend(text.strip_prefix("socket:[").and_then(|t| t.trim_end_matches(']').parse::<u32>().ok()));
-        }
-    }
-    inodes
+    pids.flat_map(sockets_of).collect()
 }
 
 /// TCP ports of this process's network name space at which sockets with these inodes listen.

@@ -45,13 +45,15 @@ pub fn all() -> io::Result<Vec<Listener>> {
     Ok(holders.into_iter().map(|(port, pids)| listener(port, &pids)).collect())
 }
 
-fn sockets_of(pid: i32) -> impl Iterator<Item = u32> {
+/// Inodes of the sockets that a process holds.
+pub fn sockets_of(pid: i32) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let inode = |entry: fs::DirEntry| {
-        let link = fs::read_link(entry.path()).ok()?;
-        link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-    };
-    entries.filter_map(inode)
+    entries.filter_map(|entry| socket_at(&entry.path()))
+}
+
+/// The inode of the socket that a link in `/proc/PID/fd` leads to.
+pub fn socket_at(link: &Path) -> Option<u32> {
+    fs::read_link(link).ok()?.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 fn listener(port: u16, pids: &[i32]) -> Listener {

@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fingerpost_sys::listening::socket_at;
 use fingerpost_sys::sockdiag::SockDiag;
 use foldhash::HashMap;
 
@@ -35,7 +37,7 @@ pub struct Answering {
 impl Answering {
     /// Looks at the sockets of a service's processes. Those of other users are seen with root's rights only.
     pub fn of(pids: impl IntoIterator<Item = i32>) -> Answering {
-        let mut spaces: BTreeMap<std::path::PathBuf, i32> = BTreeMap::new();
+        let mut spaces: BTreeMap<PathBuf, i32> = BTreeMap::new();
         let pids: Vec<i32> = pids.into_iter().collect();
         for &pid in &pids {
             if let Ok(space) = std::fs::read_link(format!("/proc/{pid}/ns/net")) {
@@ -176,6 +178,7 @@ impl Looker {
                 _ => {}
             }
         }
+        let inode = |pid: i32, fd: u64| socket_at(Path::new(&format!("/proc/{pid}/fd/{fd}")));
         let inodes: Vec<(u64, Option<u32>)> = unknown.into_iter().map(|(socket, (pid, fd))| (socket, inode(pid, fd))).collect();
         if inodes.iter().any(|(_, inode)| inode.is_some_and(|i| !self.answering.accepted.contains(&i))) {
             self.answering.look_for_accepted();
@@ -185,11 +188,6 @@ impl Looker {
             self.known.insert(socket, inode.is_some_and(|inode| self.answering.accepted.contains(&inode)));
         }
     }
-}
-
-fn inode(pid: i32, fd: u64) -> Option<u32> {
-    let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
-    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// What is open at a socket.
@@ -281,7 +279,7 @@ mod tests {
         let found = Answering::of([std::process::id() as i32]);
         assert!(found.ports.contains(&tcp.local_addr().unwrap().port()), "{found:?}");
         assert!(found.names.contains(&format!("@{name}")), "{found:?}");
-        let inode = inode(std::process::id() as i32, accepted.as_raw_fd() as u64).unwrap();
+        let inode = socket_at(Path::new(&format!("/proc/self/fd/{}", accepted.as_raw_fd()))).unwrap();
         assert!(found.accepted.contains(&inode));
     }
 
