@@ -28,7 +28,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// All of them, in the order in which arrays by [`Wait::index`] hold them.
+    /// All of them, in their order, in which arrays by what was waited for hold them.
     pub const ALL: [Wait; 10] =
         [Wait::Lock, Wait::Disk, Wait::Commit, Wait::Network, Wait::Idle, Wait::Timer, Wait::Memory, Wait::Child, Wait::Pipe, Wait::Other];
 
@@ -46,11 +46,6 @@ impl Wait {
             Wait::Pipe => "pipe",
             Wait::Other => "other",
         }
-    }
-
-    /// Its place in [`Wait::ALL`].
-    pub fn index(self) -> usize {
-        self as usize
     }
 }
 
@@ -214,45 +209,24 @@ pub fn wait_of(doing: Option<Doing>, wchan: &str, state: char, role: Role, fd: i
 }
 
 /// The kernel functions that threads sleep in, by the beginning of their names.
-static FUNCTIONS: &[(&str, Kind)] = &[
-    ("futex", Kind::Lock),
-    ("flock", Kind::Lock),
-    ("locks_", Kind::Lock),
-    ("hrtimer_nanosleep", Kind::Timer),
-    ("do_nanosleep", Kind::Timer),
-    ("ep_poll", Kind::Poll),
-    ("do_epoll_wait", Kind::Poll),
-    ("do_sys_poll", Kind::Poll),
-    ("do_poll", Kind::Poll),
-    ("do_select", Kind::Poll),
-    ("poll_schedule", Kind::Poll),
-    ("sk_wait_data", Kind::Socket),
-    ("inet_csk_accept", Kind::Socket),
-    ("unix_stream_read", Kind::Socket),
-    ("unix_stream_data_wait", Kind::Socket),
-    ("__skb_wait", Kind::Socket),
-    ("sk_stream_wait", Kind::Send),
-    ("unix_wait_for_peer", Kind::Send),
-    ("do_wait", Kind::Child),
-    ("kernel_wait4", Kind::Child),
-    ("jbd2", Kind::Disk),
-    ("folio_wait", Kind::Disk),
-    ("wait_on_page", Kind::Disk),
-    ("io_schedule", Kind::Disk),
-    ("blk", Kind::Disk),
-    ("submit_bio_wait", Kind::Disk),
-    ("wait_on_buffer", Kind::Disk),
-    ("do_get_write_access", Kind::Disk),
-    ("rwsem_down", Kind::Memory),
-    ("swap", Kind::Memory),
+static FUNCTIONS: &[(Kind, &[&str])] = &[
+    (Kind::Lock, &["futex", "flock", "locks_"]),
+    (Kind::Timer, &["hrtimer_nanosleep", "do_nanosleep"]),
+    (Kind::Poll, &["ep_poll", "do_epoll_wait", "do_sys_poll", "do_poll", "do_select", "poll_schedule"]),
+    (Kind::Socket, &["sk_wait_data", "inet_csk_accept", "unix_stream_read", "unix_stream_data_wait", "__skb_wait"]),
+    (Kind::Send, &["sk_stream_wait", "unix_wait_for_peer"]),
+    (Kind::Child, &["do_wait", "kernel_wait4"]),
+    (Kind::Disk, &["jbd2", "folio_wait", "wait_on_page", "io_schedule", "blk"]),
+    (Kind::Disk, &["submit_bio_wait", "wait_on_buffer", "do_get_write_access"]),
+    (Kind::Memory, &["rwsem_down", "swap"]),
 ];
 
 fn wait_of_function(function: &str, role: Role) -> Wait {
     if function.contains("pipe") || function.contains("eventfd") || function.contains("n_tty") {
         return Wait::Pipe;
     }
-    let known = FUNCTIONS.iter().find(|(start, _)| function.starts_with(start));
-    known.and_then(|(_, kind)| wait_of_kind(*kind, role)).unwrap_or(Wait::Other)
+    let known = FUNCTIONS.iter().find(|(_, starts)| starts.iter().any(|start| function.starts_with(start)));
+    known.and_then(|(kind, _)| wait_of_kind(*kind, role)).unwrap_or(Wait::Other)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl States {
         for (&tid, thread) in &population.threads {
             let looks = self.threads.entry(tid).or_default();
             match state(thread.pid, tid, thread.role, descriptors, &mut self.unreadable) {
-                Some(Some(wait)) => looks.blocked[wait.index()] += 1.0,
+                Some(Some(wait)) => looks.blocked[wait as usize] += 1.0,
                 Some(None) => looks.running += 1,
                 None => continue,
             }

@@ -117,7 +117,7 @@ fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
         if sum > 0.0 {
             waits.iter_mut().for_each(|w| *w /= sum);
         } else {
-            waits[Wait::Other.index()] = 1.0;
+            waits[Wait::Other as usize] = 1.0;
         }
         waits
     };
@@ -131,7 +131,7 @@ fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
             let waits = normal(threads.get(&tid).copied().unwrap_or_default().blocked);
             // Whoever gave up the CPU of its own accord waits for it afresh when it is woken.
             let switches = c.switches.iter().sum::<u64>().max(1) as f64;
-            (waits, (waits[Wait::Idle.index()] + waits[Wait::Network.index()]) * c.switches[0] as f64 / switches)
+            (waits, (waits[Wait::Idle as usize] + waits[Wait::Network as usize]) * c.switches[0] as f64 / switches)
         }
     }
 }
@@ -153,12 +153,12 @@ fn side_name(tid: i32, role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> 
         Seen::Counters => true,
         Seen::Traced(threads, _, _) => threads.get(&tid).is_none_or(|(_, _, t)| {
             let calls: u64 = t.calls.values().map(|c| c.count).sum();
-            t.asked || (calls < 2 && waits[Wait::Lock.index()] < 0.99)
+            t.asked || (calls < 2 && waits[Wait::Lock as usize] < 0.99)
         }),
         Seen::Sampled(_) => false,
     };
-    let serves = serves || waits[Wait::Idle.index()] > 0.0 || c.waiting_s + c.on_cpu_s == 0.0;
-    if role == Role::Server && !serves && waits[Wait::Other.index()] < 1.0 { "background" } else { plain_name(role) }
+    let serves = serves || waits[Wait::Idle as usize] > 0.0 || c.waiting_s + c.on_cpu_s == 0.0;
+    if role == Role::Server && !serves && waits[Wait::Other as usize] < 1.0 { "background" } else { plain_name(role) }
 }
 
 /// A thread that hardly ever moved waits for the end, not for a transaction: a main thread in join, a signal thread.
@@ -243,7 +243,7 @@ impl Side {
             put("runqueue_after_idle.seconds", self.after_idle);
             for wait in Wait::ALL {
                 let key = if wait == Wait::Idle { "idle.seconds".to_owned() } else { format!("blocked.{}.seconds", wait.as_str()) };
-                put(&key, self.blocked[wait.index()]);
+                put(&key, self.blocked[wait as usize]);
             }
             put("lock.woken_by_sibling", self.woken_by_sibling);
             put("lock.woken_otherwise", self.woken_otherwise);
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_thread_that_asks_for_requests_serves_though_it_never_waits_for_one() {
         let mut waits = [0.0; Wait::ALL.len()];
-        waits[Wait::Disk.index()] = 1.0;
+        waits[Wait::Disk as usize] = 1.0;
         let counters = Counters { on_cpu_s: 0.1, ..Counters::default() };
         let name = |waits: &Waits, asked: bool, calls: u64| {
             let traced = Traced {
@@ -330,7 +330,7 @@ mod tests {
         };
         assert_eq!((name(&waits, true, 50), name(&waits, false, 50), name(&waits, false, 1)), ("server", "background", "server"));
         let mut looks_now_and_then = [0.0; Wait::ALL.len()];
-        looks_now_and_then[Wait::Lock.index()] = 1.0;
+        looks_now_and_then[Wait::Lock as usize] = 1.0;
         assert_eq!((name(&looks_now_and_then, false, 1), name(&looks_now_and_then, true, 1)), ("background", "server"));
     }
 }

@@ -251,7 +251,7 @@ impl Tracer {
             }
         }
         match wait {
-            Some(wait) => t.traced.blocked[wait.index()] += seconds,
+            Some(wait) => t.traced.blocked[wait as usize] += seconds,
             None => t.unresolved += seconds,
         }
         if wait == Some(Wait::Disk) {
@@ -284,9 +284,9 @@ impl Tracer {
                 (Place::Unknown, _) => silent.push((t.pid, tid)),
                 (Place::Blocked, Mode::Call { number, args, .. }) => {
                     let wait = calls::wait(number, args, role, |n| fd(t.pid, n));
-                    t.traced.blocked[wait.index()] += end.saturating_sub(t.since) as f64 * NS;
+                    t.traced.blocked[wait as usize] += end.saturating_sub(t.since) as f64 * NS;
                 }
-                (Place::Blocked, Mode::User) => t.traced.blocked[Wait::Memory.index()] += end.saturating_sub(t.since) as f64 * NS,
+                (Place::Blocked, Mode::User) => t.traced.blocked[Wait::Memory as usize] += end.saturating_sub(t.since) as f64 * NS,
                 _ => t.settle(end),
             }
             if let Mode::Call { number, since, on_cpu, .. } = t.mode {
@@ -302,7 +302,7 @@ impl Tracer {
     pub fn whole_window(&mut self, tid: i32, seconds: f64, wait: Option<Wait>) {
         if let Some(t) = self.threads.get_mut(&tid) {
             match wait {
-                Some(wait) => t.traced.blocked[wait.index()] += seconds,
+                Some(wait) => t.traced.blocked[wait as usize] += seconds,
                 None => t.traced.ready += seconds,
             }
         }
@@ -355,7 +355,7 @@ impl Thread {
     }
 
     fn settle_unresolved(&mut self, wait: Wait) {
-        self.traced.blocked[wait.index()] += self.unresolved;
+        self.traced.blocked[wait as usize] += self.unresolved;
         self.unresolved = 0.0;
     }
 }

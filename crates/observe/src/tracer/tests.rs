@@ -51,7 +51,7 @@ fn a_read_that_waits_for_the_disk_is_split_into_cpu_blocked_and_ready() {
     near(tracer.ready_while_idle, 1.0);
     let t = thread(tracer, 10);
     near(t.on_cpu, 2.0 + 1.0 + 1.0 + 2.0);
-    near(t.blocked[Wait::Disk.index()], 5.0);
+    near(t.blocked[Wait::Disk as usize], 5.0);
     near(t.ready, 1.0);
     let call = t.calls[&libc::SYS_read];
     assert_eq!(call.count, 1);
@@ -72,7 +72,7 @@ fn a_call_that_began_before_the_window_is_named_by_its_exit() {
         Role::Whole,
     );
     let t = thread(tracer, 10);
-    near(t.blocked[Wait::Lock.index()], 4.0);
+    near(t.blocked[Wait::Lock as usize], 4.0);
     near(t.on_cpu, 2.0);
     near(t.ready, 1.0 + 3.0);
 }
@@ -102,7 +102,7 @@ fn a_lock_handed_over_by_a_sibling_is_counted_as_such() {
         Role::Whole,
     );
     let t = thread(tracer, 10);
-    near(t.blocked[Wait::Lock.index()], 4.0);
+    near(t.blocked[Wait::Lock as usize], 4.0);
     assert_eq!((t.woken_by_sibling, t.woken_otherwise), (1, 0));
 }
 
@@ -123,9 +123,9 @@ fn waiting_for_a_sibling_that_waits_for_the_disk_is_a_group_commit() {
         Role::Whole,
     );
     let threads = tracer.into_threads();
-    near(threads[&10].2.blocked[Wait::Commit.index()], 8.0);
-    near(threads[&10].2.blocked[Wait::Lock.index()], 0.0);
-    near(threads[&11].2.blocked[Wait::Disk.index()], 6.0);
+    near(threads[&10].2.blocked[Wait::Commit as usize], 8.0);
+    near(threads[&10].2.blocked[Wait::Lock as usize], 0.0);
+    near(threads[&11].2.blocked[Wait::Disk as usize], 6.0);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn readiness_after_waiting_for_a_request_is_told_from_preemption() {
     );
     assert_eq!(tracer.ready_while_idle, 0.0, "the CPU was busy with another thread");
     let t = thread(tracer, 10);
-    near(t.blocked[Wait::Idle.index()], 4.0);
+    near(t.blocked[Wait::Idle as usize], 4.0);
     near(t.ready, 4.0);
     near(t.ready_after_idle, 3.0);
 }
@@ -160,7 +160,7 @@ fn a_poll_that_times_out_waited_for_time() {
         5,
         Role::Whole,
     );
-    near(thread(tracer, 10).blocked[Wait::Timer.index()], 3.0);
+    near(thread(tracer, 10).blocked[Wait::Timer as usize], 3.0);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn blocked_outside_a_call_is_a_page_fault() {
         6,
         Role::Whole,
     );
-    near(thread(tracer, 10).blocked[Wait::Memory.index()], 5.0);
+    near(thread(tracer, 10).blocked[Wait::Memory as usize], 5.0);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn silent_threads_are_asked_for_and_then_told() {
     tracer.open(0);
     assert_eq!(tracer.close(10 * MS, &mut |_, _| Fd::File), [(10, 10)]);
     tracer.whole_window(10, 0.010, Some(Wait::Child));
-    near(thread(tracer, 10).blocked[Wait::Child.index()], 10.0);
+    near(thread(tracer, 10).blocked[Wait::Child as usize], 10.0);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn an_uninterruptible_wait_is_a_devices_whatever_its_descriptor_has_become() {
     for e in &events {
         tracer.event(e, &mut |_, _| Fd::Pipe);
     }
-    near(thread(tracer, 10).blocked[Wait::Disk.index()], 4.0);
+    near(thread(tracer, 10).blocked[Wait::Disk as usize], 4.0);
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn a_wait_whose_end_an_idle_cpu_did_not_show_is_booked_all_the_same() {
     );
     assert_eq!(tracer.ready_while_idle, 0.0);
     let t = thread(tracer, 10);
-    near(t.blocked[Wait::Memory.index()], 5.0);
-    near(t.blocked[Wait::Idle.index()], 2.0);
+    near(t.blocked[Wait::Memory as usize], 5.0);
+    near(t.blocked[Wait::Idle as usize], 2.0);
     near(t.ready, 0.0);
     assert!(t.asked);
 }
@@ -249,7 +249,7 @@ fn a_wait_whose_end_an_idle_cpu_did_not_show_is_booked_all_the_same() {
 fn what_comes_to_an_idle_cpu_without_a_waking_was_not_ready_before() {
     let tracer = run(&[at(4, 0, What::Switch { left: Left::Ready, next: 10 }), at(5, 10, exit(libc::SYS_fsync))], 5, Role::Server);
     let t = thread(tracer, 10);
-    near(t.blocked[Wait::Disk.index()], 4.0);
+    near(t.blocked[Wait::Disk as usize], 4.0);
     near(t.ready, 0.0);
     assert!(!t.asked);
 }
