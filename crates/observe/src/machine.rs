@@ -352,14 +352,9 @@ pub fn limits(paths: &Paths, groups: &Hierarchies) -> Totals {
     let first = |name: &str| groups.files(Controller::Memory, name).into_iter().next().and_then(|(_, text)| text.trim().parse().ok());
     put("cgroup.memory.used.bytes", first("memory.usage_in_bytes").or_else(|| first("memory.current")));
     put("cgroup.memory.limit_hits", first("memory.failcnt"));
-    let throttles = [
-        "blkio.throttle.read_bps_device",
-        "blkio.throttle.write_bps_device",
-        "blkio.throttle.read_iops_device",
-        "blkio.throttle.write_iops_device",
-        "io.max",
-    ];
-    let limited = throttles.iter().flat_map(|f| groups.files(Controller::Io, f)).filter(|(_, text)| !text.trim().is_empty()).count();
+    let first_version = ["read_bps", "write_bps", "read_iops", "write_iops"].map(|what| format!("blkio.throttle.{what}_device"));
+    let throttles = first_version.iter().map(String::as_str).chain(["io.max"]);
+    let limited = throttles.flat_map(|f| groups.files(Controller::Io, f)).filter(|(_, text)| !text.trim().is_empty()).count();
     put("cgroup.disk_limits", Some(limited as f64));
     let thp = paths.value("sys/kernel/mm/transparent_hugepage/enabled");
     put("thp.always", thp.map(|t| f64::from(u8::from(t.contains("[always]")))));

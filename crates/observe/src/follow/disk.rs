@@ -48,13 +48,6 @@ impl Busy {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Open {
-    by: i32,
-    submitted: u64,
-    issued: Option<u64>,
-}
-
 /// Flushes have no place on the device that would tell them apart, and the kernel does several that wait as one: those that were
 /// submitted when it is issued.
 const FLUSH: u64 = u64::MAX;
@@ -62,13 +55,14 @@ const FLUSH: u64 = u64::MAX;
 impl Disks {
     /// Takes the requests of a window's events.
     pub fn of(events: &[Event]) -> Disks {
-        let mut open: HashMap<(u32, u64), Vec<Open>> = HashMap::new();
+        // Those that are not completed yet.
+        let mut open: HashMap<(u32, u64), Vec<Way>> = HashMap::new();
         let mut disks = Disks::default();
         for e in events {
             let What::Disk { step, io } = e.what else { continue };
             let key = (io.device, io.sector);
             let under_way = open.entry(key).or_default();
-            let new = Open { by: e.tid, submitted: e.time, issued: None };
+            let new = Way { by: e.tid, submitted: e.time, issued: None, completed: 0 };
             match step {
                 DiskStep::Submitted if io.sector == FLUSH => under_way.push(new),
                 DiskStep::Submitted => *under_way = vec![new],
@@ -82,7 +76,7 @@ impl Disks {
                 }
                 DiskStep::Completed => {
                     // A flush that waits for the next one is not done with this one.
-                    let waits = |o: &Open| io.sector == FLUSH && o.issued.is_none();
+                    let waits = |o: &Way| io.sector == FLUSH && o.issued.is_none();
                     let (left, ended) = std::mem::take(under_way).into_iter().partition(waits);
                     *under_way = left;
                     disks.ended.push((e.time, io));
@@ -94,9 +88,9 @@ impl Disks {
         disks
     }
 
-    fn end(&mut self, key: (u32, u64), ended: Vec<Open>, at: u64) {
+    fn end(&mut self, key: (u32, u64), ended: Vec<Way>, at: u64) {
         for o in ended {
-            self.done.entry(key).or_default().push(Way { by: o.by, submitted: o.submitted, issued: o.issued, completed: at });
+            self.done.entry(key).or_default().push(Way { completed: at, ..o });
             if let Some(issued) = o.issued {
                 let busy = self.busy.entry(key.0).or_default();
                 busy.had.push((issued, at, o.by));

@@ -258,11 +258,8 @@ impl Follower {
                 continue;
             }
             let answers = self.connections.end(socket) == Some(sockets::End::Answers);
-            if answers {
-                asking.insert(theirs)
-            } else {
-                asked.insert(theirs)
-            };
+            let found = if answers { &mut asking } else { &mut asked };
+            found.insert(theirs);
         }
         asking.difference(&asked).map(|&pid| (pid, Side::Client)).collect()
     }

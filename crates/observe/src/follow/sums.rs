@@ -30,7 +30,7 @@ struct Kept {
 }
 
 /// Sums of requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sums {
     /// Looked up for each piece: of a request behind a thousand others there are ten thousand.
     ids: foldhash::HashMap<Leaf, u32>,
@@ -44,25 +44,8 @@ pub struct Sums {
     latencies: Vec<u64>,
     kept: Vec<Kept>,
     slowest: Vec<Request>,
+    /// 0 before the first draw, and never after it.
     random: u64,
-}
-
-impl Default for Sums {
-    fn default() -> Sums {
-        Sums {
-            ids: foldhash::HashMap::default(),
-            leaves: Vec::new(),
-            totals: Vec::new(),
-            adding: Vec::new(),
-            named: Vec::new(),
-            places: Vec::new(),
-            latencies: Vec::new(),
-            kept: Vec::new(),
-            slowest: Vec::new(),
-            // Any number but 0; the draws need no secrecy, and the same requests give the same sums.
-            random: 0x9E37_79B9_7F4A_7C15,
-        }
-    }
 }
 
 /// A class of requests, by leaf.
@@ -122,6 +105,10 @@ impl Sums {
 
     /// A number below `n` (xorshift64*, Vigna 2016).
     fn below(&mut self, n: u64) -> u64 {
+        if self.random == 0 {
+            // Any other number; the draws need no secrecy, and the same requests give the same sums.
+            self.random = 0x9E37_79B9_7F4A_7C15;
+        }
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;

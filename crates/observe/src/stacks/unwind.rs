@@ -116,6 +116,7 @@ fn demangled(name: &str) -> String {
 }
 
 /// Names frames, each address once.
+#[derive(Default)]
 pub struct Namer {
     kernel: HashMap<u64, String>,
     known: HashMap<(i32, u64), u32>,
@@ -128,13 +129,7 @@ pub struct Namer {
 impl Namer {
     /// For samples with these addresses of the kernel, whose functions it may tell.
     pub fn new(kernel: impl IntoIterator<Item = u64>) -> Namer {
-        Namer {
-            kernel: kallsyms::names(kernel),
-            known: HashMap::new(),
-            by_name: HashMap::new(),
-            names: Vec::new(),
-            cache: Cache::default(),
-        }
+        Namer { kernel: kallsyms::names(kernel), ..Namer::default() }
     }
 
     /// The frames of a sample as numbers of names, outermost first.
