@@ -80,8 +80,11 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
             side.gave_up[1] += c.switches[0];
         }
     }
-    add_threads_without_counters(population, seen, elapsed, &mut sides);
-    if let Seen::Traced(_, window, _) = seen {
+    if let Seen::Traced(all, window, _) = seen {
+        // Threads that lived between two looks and yet within a window: only their calls are known.
+        for (_, (_, role, traced)) in all.iter().filter(|(tid, _)| !population.threads.contains_key(tid)) {
+            sides.entry(plain_name(*role)).or_default().add_calls(traced, scale(elapsed, *window));
+        }
         sides.values_mut().for_each(|side| side.correct_counts(scale(elapsed, *window)));
     }
     let mut threads = Totals::from([("elapsed.seconds".to_owned(), elapsed)]);
@@ -99,15 +102,6 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
 
 fn scale(elapsed: f64, window: f64) -> f64 {
     if window > 0.0 { elapsed / window } else { 0.0 }
-}
-
-/// Threads that lived between two looks and yet within a window: only their calls are known.
-fn add_threads_without_counters(population: &Population, seen: &Seen, elapsed: f64, sides: &mut BTreeMap<&'static str, Side>) {
-    if let Seen::Traced(threads, window, _) = seen {
-        for (_, (_, role, traced)) in threads.iter().filter(|(tid, _)| !population.threads.contains_key(tid)) {
-            sides.entry(plain_name(*role)).or_default().add_calls(traced, scale(elapsed, *window));
-        }
-    }
 }
 
 /// The shares of blocked time by cause, and of waiting for a CPU that followed a wait for the next request.
