@@ -191,7 +191,7 @@ impl Database {
                 File::open(file).and_then(|f| f.sync_all()).map_err(Error::io("cannot sync", file))
             }
             Engine::Redb => {
-                let database = redb::File::create(file)?;
+                let database = redb::File::Write(::redb::Database::create(file)?);
                 let mut more = true;
                 while more {
                     let transaction = database.write(::redb::Durability::None)?;

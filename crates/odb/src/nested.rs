@@ -32,17 +32,10 @@ impl Key {
     }
 }
 
-/// What a walk ended at: the table that the last name is in.
-struct Walked<'p> {
-    table: u64,
-    /// The last name; empty for the root table itself.
-    name: &'p [u8],
-}
-
-/// Walks to the table of the last name. `None` when there is no such table. `path` is trimmed; a path that cannot be leads nowhere,
-/// because a name that cannot be is in no table.
+/// Walks to the table of the last name, and gives both; the name is empty for the root table itself. `None` when there is no such table.
+/// `path` is trimmed; a path that cannot be leads nowhere, because a name that cannot be is in no table.
 #[inline]
-fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Option<Walked<'p>>> {
+fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Option<(u64, &'p [u8])>> {
     let (mut table, mut at) = (ROOT, 0);
     loop {
         let end = end_of_name(path, at);
@@ -51,7 +44,7 @@ fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Opti
             return Ok(None);
         }
         if end == path.len() {
-            return Ok(Some(Walked { table, name }));
+            return Ok(Some((table, name)));
         }
         match view.get(key.set(table, name), false, number)?.transpose()?.flatten() {
             Some(next) => table = next,
@@ -73,7 +66,7 @@ impl Layout for Key {
     #[inline]
     fn cell<V: View>(&mut self, view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
         let path = path::trimmed(path);
-        if let Some(Walked { table, name }) = walk(view, self, path)?
+        if let Some((table, name)) = walk(view, self, path)?
             && !name.is_empty()
         {
             let found = view.get(self.set(table, name), true, |head, body| match value::read(head, body)? {
@@ -93,7 +86,7 @@ impl Layout for Key {
 
     fn part<V: View>(&mut self, view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
         let path = path::checked(path)?;
-        let Some(Walked { table, name }) = walk(view, self, path)?.filter(|at| !at.name.is_empty()) else { return Ok(None) };
+        let Some((table, name)) = walk(view, self, path)?.filter(|(_, name)| !name.is_empty()) else { return Ok(None) };
         view.part(self.set(table, name), offset, room)?.map_or(Ok(None), |piece| value::part(&piece))
     }
 
@@ -101,8 +94,8 @@ impl Layout for Key {
         let path = path::checked(path)?;
         match walk(view, self, path)? {
             None => Ok(None),
-            Some(Walked { name: b"", .. }) => Ok(Some(Entry::Table)),
-            Some(Walked { table, name }) => {
+            Some((_, b"")) => Ok(Some(Entry::Table)),
+            Some((table, name)) => {
                 let wanted = self.set(table, name).to_vec();
                 let found = view.lower_bound(&wanted, |key, head, length| (key == wanted).then(|| value::entry(head, length)))?;
                 found.flatten().transpose()
@@ -133,8 +126,8 @@ fn table<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<u64
     let path = path::checked(path)?;
     match walk(view, key, path)? {
         None => Ok(None),
-        Some(Walked { name: b"", table }) => Ok(Some(table)),
-        Some(Walked { table, name }) => Ok(view.get(key.set(table, name), false, number)?.transpose()?.flatten()),
+        Some((table, b"")) => Ok(Some(table)),
+        Some((table, name)) => Ok(view.get(key.set(table, name), false, number)?.transpose()?.flatten()),
     }
 }
 
@@ -172,10 +165,11 @@ impl Tables {
 
     /// A number that no table has.
     fn number<C: Change>(&mut self, change: &mut C) -> Result<u64> {
+        let cut_short = || Error::Damaged("the number of the next table is cut short".to_owned());
         let number = match self.next {
             Some(number) => number,
             None => match change.head(NEXT_KEY)? {
-                Some(head) => counter(&head)?,
+                Some(head) => value::number_of(&head).map(u64::from_le_bytes).ok_or_else(cut_short)?,
                 None => ROOT + 1,
             },
         };
@@ -216,10 +210,6 @@ impl engine::Tables for Tables {
 
 /// The first byte of the counter's value: that of no table, so that it is not taken for one.
 const COUNTER: u8 = 1;
-
-fn counter(head: &[u8]) -> Result<u64> {
-    value::number_of(head).map(u64::from_le_bytes).ok_or_else(|| Error::Damaged("the number of the next table is cut short".to_owned()))
-}
 
 /// A path's tables, and its last name.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {

@@ -45,18 +45,6 @@ impl File {
         Ok(File::Read(db, Mutex::new(())))
     }
 
-    pub(crate) fn create(path: &Path) -> Result<File> {
-        Ok(File::Write(Database::create(path)?))
-    }
-
-    fn begin(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
-        let transaction = match self {
-            File::Read(db, _) => db.begin_read()?,
-            File::Write(db) => db.begin_read()?,
-        };
-        Ok(transaction.open_table(ENTRIES)?)
-    }
-
     /// A write transaction; `Immediate` is on disk when it is committed, `None` with the next that is.
     pub(crate) fn write(&self, durability: Durability) -> Result<WriteTransaction> {
         match self {
@@ -88,7 +76,11 @@ impl RedbView {
 
 impl View for RedbView {
     fn begin(&mut self) -> Result<()> {
-        self.table = Some(self.file.begin()?);
+        let transaction = match &*self.file {
+            File::Read(db, _) => db.begin_read()?,
+            File::Write(db) => db.begin_read()?,
+        };
+        self.table = Some(transaction.open_table(ENTRIES)?);
         Ok(())
     }
 

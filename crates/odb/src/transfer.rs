@@ -61,7 +61,8 @@ pub fn import(dir: &Path, file: &Path, store: Store, replace: bool, stop: &(dyn 
         return Err(Error::Engine(format!("{} exists; name another file, or replace it with --replace", file.display())));
     }
     remove_leftovers(file);
-    let part = part_name(file);
+    // The name tells whose the file is, so that a later import can clear away what a killed one left.
+    let part = with_suffix(file, &format!(".part-{}", std::process::id()));
     let done = fill(dir, &part, store, stop).and_then(|done| {
         // What belongs to an old file of this name must not be taken for the new one's.
         remove_companions(file);
@@ -78,11 +79,6 @@ pub fn import(dir: &Path, file: &Path, store: Store, replace: bool, stop: &(dyn 
         }
         other => other,
     })
-}
-
-/// The name under which a file is made: it tells whose it is, so that a later import can clear away what a killed one left.
-fn part_name(file: &Path) -> PathBuf {
-    with_suffix(file, &format!(".part-{}", std::process::id()))
 }
 
 fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
@@ -199,7 +195,7 @@ fn load<'r>(walk: &Walk, room: &'r Room, item: Found) -> Result<Option<Loaded<'r
         return Ok(room.take(0).map(|held| Loaded::Entry { item, body: Vec::new(), modified: 0, _held: held }));
     }
     let path = walk.name(&item.path);
-    let Some(mut file) = walk.root().file(&item.path).map_err(Error::io("cannot open", &path))? else {
+    let Some(mut file) = walk.root.file(&item.path).map_err(Error::io("cannot open", &path))? else {
         return Err(Error::Engine(format!("{} may not be read, or is no file any more", path.display())));
     };
     let meta = file.metadata().map_err(Error::io("cannot look at", &path))?;

@@ -28,7 +28,8 @@ pub(crate) enum Met {
 
 /// A walk through a tree. With nested keys table after table, with flat keys by path.
 pub(crate) struct Walk {
-    root: Root,
+    /// The directory itself, to open what was found.
+    pub(crate) root: Root,
     /// For sentences.
     dir: PathBuf,
     keys: Keys,
@@ -42,11 +43,6 @@ impl Walk {
     pub(crate) fn new(dir: &Path, keys: Keys) -> Result<Walk> {
         let root = Root::open(dir, Links::None).map_err(Error::io("cannot list", dir))?;
         Ok(Walk { root, dir: dir.to_owned(), keys, next: VecDeque::new(), later: [Vec::new()].into() })
-    }
-
-    /// The directory itself, to open what was found.
-    pub(crate) fn root(&self) -> &Root {
-        &self.root
     }
 
     /// The name of something in it, for a sentence.
