@@ -9,19 +9,9 @@ use fingerpost_sys::procfs::Paths;
 const LARGEST_CONFIG: u64 = 4 << 20;
 
 /// Options that make the kernel check itself while it runs. All are off in a kernel built for use.
-const DEBUGGING: [&str; 11] = [
-    "CONFIG_KASAN",
-    "CONFIG_KCSAN",
-    "CONFIG_KMSAN",
-    "CONFIG_PROVE_LOCKING",
-    "CONFIG_LOCK_STAT",
-    "CONFIG_DEBUG_ATOMIC_SLEEP",
-    "CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT",
-    "CONFIG_SLUB_DEBUG_ON",
-    "CONFIG_DEBUG_KMEMLEAK",
-    "CONFIG_DEBUG_OBJECTS",
-    "CONFIG_PREEMPT_TRACER",
-];
+const DEBUGGING: &str = "CONFIG_KASAN CONFIG_KCSAN CONFIG_KMSAN CONFIG_PROVE_LOCKING CONFIG_LOCK_STAT CONFIG_DEBUG_ATOMIC_SLEEP \
+                         CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT CONFIG_SLUB_DEBUG_ON CONFIG_DEBUG_KMEMLEAK CONFIG_DEBUG_OBJECTS \
+                         CONFIG_PREEMPT_TRACER";
 
 /// The kernel's configuration as text, where it is kept.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +40,7 @@ impl Config {
 
     /// The debugging options that are on.
     pub(crate) fn debugging(&self) -> Vec<String> {
-        DEBUGGING.iter().filter(|name| self.is_on(name)).map(|name| (*name).to_owned()).collect()
+        DEBUGGING.split(' ').filter(|name| self.is_on(name)).map(str::to_owned).collect()
     }
 
     /// The preemption model that the kernel was built with, which a dynamic kernel can leave at boot.

@@ -20,15 +20,8 @@ pub enum Mpm {
 }
 
 /// Where distributions put the modules.
-const MODULE_DIRS: &[&str] = &[
-    "/usr/lib/apache2/modules",
-    "/usr/lib64/apache2/modules",
-    "/usr/lib64/httpd/modules",
-    "/usr/lib/httpd/modules",
-    "/usr/lib/apache2",
-    "/usr/local/apache2/modules",
-    "/usr/local/libexec/apache24",
-];
+const MODULE_DIRS: &str = "/usr/lib/apache2/modules /usr/lib64/apache2/modules /usr/lib64/httpd/modules /usr/lib/httpd/modules \
+                           /usr/lib/apache2 /usr/local/apache2/modules /usr/local/libexec/apache24";
 /// Threads in a process of worker and event: Apache's default.
 const THREADS: usize = 25;
 
@@ -89,7 +82,7 @@ pub fn missing(mpm: Mpm) -> Option<String> {
 }
 
 pub(crate) fn modules() -> Option<PathBuf> {
-    MODULE_DIRS.iter().map(PathBuf::from).find(|d| d.join("mod_authz_core.so").is_file())
+    MODULE_DIRS.split(' ').map(PathBuf::from).find(|d| d.join("mod_authz_core.so").is_file())
 }
 
 /// Writes the configuration and makes the command that runs it in the foreground.
