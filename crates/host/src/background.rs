@@ -31,7 +31,7 @@ impl Snapshot {
             taken: Instant::now(),
             times: stat.all,
             cpus: stat.cpus.len(),
-            own: system::own_cpu_time().unwrap_or_default(),
+            own: system::own_cpu_time(),
             processes: pids.filter_map(process).map(entry).collect(),
         }
     }

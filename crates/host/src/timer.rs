@@ -33,7 +33,7 @@ pub fn look() -> Timer {
         std::thread::sleep(SLEEP);
         begun.elapsed().saturating_sub(SLEEP).as_nanos() as f64
     };
-    evaluate(system::clock_resolution().unwrap_or_default(), steps, (0..SLEEPS).map(sleep).collect())
+    evaluate(system::clock_resolution(), steps, (0..SLEEPS).map(sleep).collect())
 }
 
 fn evaluate(stated: Duration, mut steps: Vec<f64>, mut late: Vec<f64>) -> Timer {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::stamps::ThreadWriter;
+use fingerpost_sys::system::own_cpu_time;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -31,12 +32,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of a step of this length that began then, when the process had used so many CPU seconds. Clients that wait for their last answer are
+    /// Of a step of this length that began then, when the process had used so much CPU time. Clients that wait for their last answer are
     /// past its end; what they get then is not counted. Of each client, what it saw and why it failed.
     pub fn of(
         length: Duration,
         begun: Instant,
-        cpu: f64,
+        cpu: Duration,
         parts: Vec<u64>,
         turns: u64,
         clients: Vec<(Histogram, Option<String>)>,
@@ -48,7 +49,7 @@ impl Report {
             parts,
             turns,
             latencies: latencies.counted(),
-            cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
+            cpu_s: (own_cpu_time() - cpu).as_secs_f64() * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             errors: clients.iter().filter(|(_, why)| why.is_some()).count() as u64,
             why: clients.into_iter().find_map(|(_, why)| why),
@@ -139,12 +140,6 @@ pub(crate) fn in_threads(name: &str, count: usize, each: impl Fn() + Sync) -> io
         }
     });
     Ok(())
-}
-
-/// CPU seconds of this process, user and system.
-pub(crate) fn cpu_seconds() -> f64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }
 
 /// Integer arithmetic that no compiler can leave out: about a nanosecond a turn.

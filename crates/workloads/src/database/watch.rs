@@ -49,7 +49,7 @@ impl<'a> Watch<'a> {
     /// Sleeps until the step starts, and watches until it ends.
     pub fn until(&self, start: Instant, end: Instant) -> Watched {
         thread::sleep(start.saturating_duration_since(Instant::now()));
-        let (cpu_before, machine_before) = (own_cpu_time().unwrap_or_default(), self.machine());
+        let (cpu_before, machine_before) = (own_cpu_time(), self.machine());
         let completed_before = self.completed();
         let mut watched = Watched::default();
         let (mut last, mut last_change) = (completed_before, start);
@@ -80,7 +80,7 @@ impl<'a> Watch<'a> {
                 break;
             }
         }
-        watched.cpu_seconds = own_cpu_time().unwrap_or_default().saturating_sub(cpu_before).as_secs_f64();
+        watched.cpu_seconds = own_cpu_time().saturating_sub(cpu_before).as_secs_f64();
         if let (Some(after), Some(before)) = (self.machine(), machine_before) {
             let spent = after.since(&before);
             watched.busy = spent.busy() as f64 / spent.total().max(1) as f64;

@@ -11,12 +11,13 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
+use fingerpost_sys::system::own_cpu_time;
 use fingerpost_sys::trace::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use super::script::{Script, fill};
 use super::talk::{Talk, Target};
-use crate::closed_loop::{PARTS, Report, cpu_seconds, stamp, told, work};
+use crate::closed_loop::{PARTS, Report, stamp, told, work};
 use crate::histogram::Histogram;
 use crate::worker::say;
 
@@ -120,7 +121,7 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
         // Those that wait at the gate for one that cannot come end with this process.
         threads.push(thread.map_err(|e| format!("cannot start {clients} client threads: {e}"))?);
     }
-    let (cpu, begun) = (cpu_seconds(), *shared.begun.get_or_init(Instant::now));
+    let (cpu, begun) = (own_cpu_time(), *shared.begun.get_or_init(Instant::now));
     shared.gate.wait();
     // Should the conductor be gone, the report finds out.
     let _ = say(BEGUN);

@@ -9,10 +9,11 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
+use fingerpost_sys::system::own_cpu_time;
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::recipe::{REQUEST, Recipe};
-use crate::closed_loop::{PARTS, Report, cpu_seconds, stamp, told, work};
+use crate::closed_loop::{PARTS, Report, stamp, told, work};
 use crate::histogram::Histogram;
 
 /// The worker's name.
@@ -111,7 +112,7 @@ impl Crew {
     }
 
     fn step(&self, length: Duration) -> Report {
-        let (begun, cpu) = (Instant::now(), cpu_seconds());
+        let (begun, cpu) = (Instant::now(), own_cpu_time());
         let task = Task { begun, length: Some(length), parts: Arc::default() };
         let results = self.all(&task);
         let parts: Vec<u64> = task.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect();

@@ -11,8 +11,10 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
+use fingerpost_sys::system::own_cpu_time;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
@@ -23,7 +25,7 @@ use super::errors;
 use super::http::HeadCache;
 use super::input::{Input, answer};
 use super::kernel::{self, Scheduled, Sockets};
-use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, StallNs, cpu_ns, now_ns};
+use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, StallNs, now_ns};
 use super::stall::StallWatch;
 use super::tally::{Pace, Tally, Window};
 
@@ -130,8 +132,8 @@ struct Generator {
     last_error: Option<String>,
     due: u64,
     /// Readings at the window's beginning and end.
-    at_start: Option<(u64, Scheduled, Sockets)>,
-    at_end: Option<(u64, Scheduled, Sockets)>,
+    at_start: Option<(Duration, Scheduled, Sockets)>,
+    at_end: Option<(Duration, Scheduled, Sockets)>,
 }
 
 impl Generator {
@@ -267,11 +269,11 @@ impl Generator {
     fn after_events(&mut self) {
         let now = now_ns();
         if self.at_start.is_none() && self.tally.begun(now) {
-            self.at_start = Some((cpu_ns(), kernel::scheduled_self(), Sockets::read()));
+            self.at_start = Some((own_cpu_time(), kernel::scheduled_self(), Sockets::read()));
             self.watch.begin(self.tally.window.map_or(now, |w| w.start));
         }
         if self.at_end.is_none() && self.tally.over(now) {
-            self.at_end = Some((cpu_ns(), kernel::scheduled_self(), Sockets::read()));
+            self.at_end = Some((own_cpu_time(), kernel::scheduled_self(), Sockets::read()));
             if let Some(window) = self.tally.window {
                 // A stall that goes on is judged by what is known now; how the wait for the last answers goes is no part of it.
                 self.stalls = self.watch.end(window.start, window.end);
@@ -352,7 +354,7 @@ impl Generator {
             intended: self.tally.intended.counted(),
             errors: std::mem::take(&mut self.tally.errors),
             stalls: std::mem::take(&mut self.stalls),
-            cpu_ns: at_end.0.saturating_sub(at_start.0),
+            cpu_ns: at_end.0.saturating_sub(at_start.0).as_nanos() as u64,
             wait_ns: at_end.1.since(at_start.1).wait_ns,
             due: self.due,
             time_wait: at_end.2.time_wait,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 pub use fingerpost_sys::trace::monotonic_ns as now_ns;
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// The length of the stretches whose throughput is a sample.
@@ -99,10 +98,4 @@ pub struct StallNs {
     pub length: u64,
     /// Its cause as far as the generator can tell.
     pub why: String,
-}
-
-/// CPU time of this process, user and system.
-pub fn cpu_ns() -> u64 {
-    let t = clock_gettime(ClockId::ProcessCPUTime);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
