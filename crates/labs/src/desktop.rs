@@ -132,7 +132,7 @@ impl Beside {
             let why = failure.map(str::to_owned).or_else(|| rounds.iter().find_map(|r| r.why.clone()));
             (Outcome::Failed, why.unwrap_or_else(|| "no turn was due".into()))
         };
-        let mut together = Histogram::new();
+        let mut together = Histogram::default();
         rounds.iter().for_each(|turns| together.add_counted(&turns.latencies));
         // The middle of a bucket may lie above the longest turn, which is known exactly.
         let worst = rounds.iter().map(|turns| turns.worst_ns).max().unwrap_or(0);

@@ -163,7 +163,7 @@ fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
     let value = |step: &Step| Some(step.turns as f64 / step.elapsed.as_secs_f64()).filter(|v| v.is_finite());
     let rates = steps.iter().filter_map(|s| Some(Process::of_one(value(s)?, s.turns))).collect();
     let rate = row(&throughput, &OF_TURNS, params.clone(), rates, None);
-    let mut together = Histogram::new();
+    let mut together = Histogram::default();
     turns.iter().for_each(|t| together.merge(&t.latencies));
     let at = |q| together.quantile(q).map_or(0.0, |ns| ns as f64);
     let percentiles = (together.total() > 0).then(|| Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) });

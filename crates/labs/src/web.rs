@@ -105,7 +105,7 @@ impl Row {
 
     /// The row of the latency, told from the sending or from the intended start.
     fn latency(&self, params: Params, of: fn(&Step) -> &[(u64, u64)]) -> Measurement {
-        let mut all = Histogram::new();
+        let mut all = Histogram::default();
         self.rounds.iter().for_each(|step| all.add_counted(of(step)));
         let processes = self.rounds.iter().map(|step| {
             let value = quantile(of(step), 0.5).map(|ns| ns as f64);

@@ -42,7 +42,7 @@ impl Report {
         turns: u64,
         clients: Vec<(Histogram, Option<String>)>,
     ) -> Report {
-        let mut latencies = Histogram::new();
+        let mut latencies = Histogram::default();
         clients.iter().for_each(|(seen, _)| latencies.merge(seen));
         Report {
             elapsed_s: length.as_secs_f64(),

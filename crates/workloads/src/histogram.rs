@@ -18,27 +18,17 @@ pub struct Histogram {
 }
 
 impl Default for Histogram {
+    /// No values. Takes 58 KiB.
     fn default() -> Self {
-        Self::new()
+        Histogram { counts: vec![0; BUCKETS] }
     }
 }
 
 impl Histogram {
-    /// No values. Takes 58 KiB.
-    pub fn new() -> Self {
-        Histogram { counts: vec![0; BUCKETS] }
-    }
-
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        self.record_n(value, 1);
-    }
-
-    /// Counts a value that occurred `n` times.
-    #[inline]
-    pub fn record_n(&mut self, value: u64, n: u64) {
-        self.counts[index(value)] += n;
+        self.counts[index(value)] += 1;
     }
 
     /// How many values were counted.
@@ -61,7 +51,7 @@ impl Histogram {
     /// Adds values as [`Histogram::counted`] lists them; listing and adding again changes nothing.
     pub fn add_counted(&mut self, counted: &[(u64, u64)]) {
         for &(value, n) in counted {
-            self.record_n(value, n);
+            self.counts[index(value)] += n;
         }
     }
 
@@ -118,13 +108,13 @@ mod tests {
 
     #[test]
     fn quantiles_of_a_known_distribution() {
-        let mut h = Histogram::new();
+        let mut h = Histogram::default();
         (1..=100_000u64).for_each(|v| h.record(v * 10));
         for (q, exact) in [(0.5, 500_000.0), (0.9, 900_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
             let told = h.quantile(q).unwrap() as f64;
             assert!((told / exact - 1.0).abs() < 0.005, "{q}: {told}");
         }
-        assert_eq!(Histogram::new().quantile(0.5), None);
+        assert_eq!(Histogram::default().quantile(0.5), None);
     }
 
     proptest! {
@@ -137,7 +127,7 @@ mod tests {
         #[test]
         fn merging_keeps_every_sample_and_is_the_same_as_recording_together(a: Vec<u64>, b: Vec<u64>) {
             let of = |values: &[u64]| {
-                let mut h = Histogram::new();
+                let mut h = Histogram::default();
                 values.iter().for_each(|&v| h.record(v));
                 h
             };
@@ -146,7 +136,7 @@ mod tests {
             let together = of(&[a.clone(), b.clone()].concat());
             prop_assert_eq!(&merged, &together);
             prop_assert_eq!(merged.total(), (a.len() + b.len()) as u64);
-            let mut listed = Histogram::new();
+            let mut listed = Histogram::default();
             listed.add_counted(&merged.counted());
             prop_assert_eq!(listed, together);
         }

@@ -127,7 +127,7 @@ impl Generator {
     }
 
     fn sum_up(&self, order: StepOrder, step: Span, counted: &[Counted], watched: &Watched) -> Result<Step, String> {
-        let mut latencies = Histogram::new();
+        let mut latencies = Histogram::default();
         let mut slots = vec![0u32; step.slots()];
         let mut errors = BTreeMap::new();
         for client in counted {
@@ -239,7 +239,7 @@ impl Client {
 impl Counted {
     fn new(span: Span) -> Counted {
         let slots = vec![0; span.slots()];
-        Counted { completed: 0, turns: 0, latencies: Histogram::new(), slots, errors: BTreeMap::new(), first_error: None }
+        Counted { completed: 0, turns: 0, latencies: Histogram::default(), slots, errors: BTreeMap::new(), first_error: None }
     }
 
     /// Throughput has what completed within the step; latencies have what began within it, so that one that lasts beyond its end,

@@ -29,7 +29,7 @@ pub struct Plan {
 /// Makes every turn of a plan. One that comes late is made at once, and counted from when it was due, so that a wait of ten periods is ten
 /// late turns and not one ("coordinated omission": Gil Tene, "How NOT to measure latency").
 pub fn make(plan: Plan, clock: &mut dyn Clock, work: &mut dyn FnMut() -> io::Result<()>) -> Turns {
-    let (mut turns, mut latencies, mut due) = (Turns::default(), Histogram::new(), plan.from);
+    let (mut turns, mut latencies, mut due) = (Turns::default(), Histogram::default(), plan.from);
     let mut count = |turns: &mut Turns, latency: u64| {
         latencies.record(latency);
         turns.worst_ns = turns.worst_ns.max(latency);

@@ -112,7 +112,7 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
             number,
             thread_writer: None,
             rng: fastrand::Rng::with_seed(number as u64 + 1),
-            seen: Histogram::new(),
+            seen: Histogram::default(),
             why: None,
         };
         // A stamp tells the thread that the thread_writer was made in, and that is the one whose time is followed.

@@ -129,7 +129,7 @@ struct Place {
 }
 
 fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Place) -> Done {
-    let mut seen = Histogram::new();
+    let mut seen = Histogram::default();
     let mut answer = vec![0; recipe.answer.max(2)];
     while let Some(left) = task.left() {
         if recipe.think_us > 0 {

@@ -205,7 +205,7 @@ impl Window {
     /// All generators' reports as one step.
     fn step(&self, rate: Option<f64>) -> Step {
         let merged = |of: fn(&Report) -> &Vec<(u64, u64)>| {
-            let mut all = Histogram::new();
+            let mut all = Histogram::default();
             self.reports.iter().for_each(|r| all.add_counted(of(r)));
             all.counted()
         };
