@@ -24,10 +24,9 @@ impl Input {
     pub fn read(&mut self) {
         let mut piece = [0; 4096];
         match rustix::io::read(rustix::stdio::stdin(), &mut piece) {
-            Ok(0) => self.ended = true,
-            Ok(n) => self.bytes.extend_from_slice(&piece[..n]),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.ended = true,
+            Ok(0) | Err(_) => self.ended = true,
+            Ok(n) => self.bytes.extend_from_slice(&piece[..n]),
         }
     }
 
@@ -43,11 +42,9 @@ impl Input {
     /// The next order, waited for; nothing when the input ended.
     pub fn wait(&mut self) -> Option<Order> {
         loop {
-            if let Some(order) = self.take() {
-                return Some(order);
-            }
-            if self.ended {
-                return None;
+            let order = self.take();
+            if order.is_some() || self.ended {
+                return order;
             }
             self.read();
         }

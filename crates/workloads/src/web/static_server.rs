@@ -95,13 +95,6 @@ struct Connection {
     used: Instant,
 }
 
-/// What became of a connection that was worked on.
-#[derive(PartialEq)]
-enum Fate {
-    Lives,
-    Ends,
-}
-
 impl<'a> Worker<'a> {
     fn new(listener: &'a TcpListener, content: &'a dyn Content) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -163,16 +156,15 @@ impl<'a> Worker<'a> {
         let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) else { return };
         connection.used = now;
         let ends = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        let fate = match connection.flush() {
-            Ok(true) if connection.close_after => Fate::Ends,
+        let lives = match connection.flush() {
+            Ok(true) if connection.close_after => false,
             Ok(true) if ends || flags.contains(EventFlags::IN) || !connection.input.is_empty() => {
                 connection.work(&mut self.buffer, self.content, &self.date.text, ends)
             }
-            Ok(_) if flags.intersects(EventFlags::HUP | EventFlags::ERR) => Fate::Ends,
-            Ok(_) => Fate::Lives,
-            Err(_) => Fate::Ends,
+            Ok(_) => !flags.intersects(EventFlags::HUP | EventFlags::ERR),
+            Err(_) => false,
         };
-        if fate == Fate::Ends {
+        if !lives {
             self.connections[number] = None;
         }
     }
@@ -187,28 +179,27 @@ impl<'a> Worker<'a> {
 }
 
 impl Connection {
-    /// Reads and answers what is there. `ends` tells that the client's end of the stream is there too.
-    fn work(&mut self, buffer: &mut [u8], content: &dyn Content, date: &str, ends: bool) -> Fate {
+    /// Reads and answers what is there; false when the connection is over. `ends` tells that the client's end of the stream is there too.
+    fn work(&mut self, buffer: &mut [u8], content: &dyn Content, date: &str, ends: bool) -> bool {
         // What was left from before is answered first.
         let mut more = true;
         loop {
             match self.answer_all(content, date) {
-                Ok(true) if self.close_after => return Fate::Ends,
+                Ok(true) if self.close_after => return false,
                 Ok(true) if more => {}
-                Ok(_) => return Fate::Lives,
-                Err(_) => return Fate::Ends,
+                other => return other.is_ok(),
             }
             match rustix::io::read(&self.socket, &mut *buffer) {
-                Ok(0) => return Fate::Ends,
+                Ok(0) => return false,
                 Ok(n) => {
                     self.input.extend_from_slice(&buffer[..n]);
                     // A short read took all there was. To look again would let a client that answers fast keep the loop to itself
                     // while the others wait; what comes from now on makes an event of its own.
                     more = n == buffer.len() || ends;
                 }
-                Err(Errno::AGAIN) => return Fate::Lives,
+                Err(Errno::AGAIN) => return true,
                 Err(Errno::INTR) => {}
-                Err(_) => return Fate::Ends,
+                Err(_) => return false,
             }
         }
     }
@@ -280,10 +271,9 @@ impl Connection {
         let mut at = start;
         while at < self.output.len() {
             match rustix::io::read(file, &mut self.output[at..]) {
-                Ok(0) => break,
-                Ok(n) => at += n,
                 Err(Errno::INTR) => {}
-                Err(_) => break,
+                Ok(0) | Err(_) => break,
+                Ok(n) => at += n,
             }
         }
         if at < self.output.len() {
