@@ -40,9 +40,7 @@ impl Worker {
         let program = if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
         let mut command = prefixed(prefix, Command::new(program));
         mark(&mut command, worker::NAME);
-        if let Some(stamps) = stamps {
-            stamps.give(&mut command);
-        }
+        stamps.iter().for_each(|stamps| stamps.give(&mut command));
         let (server, pipes) = Pipes::start(&mut command, scratch).map_err(|e| failed(&e))?;
         Ok(Worker { server, pipes })
     }

@@ -104,9 +104,7 @@ impl Planted {
         let mut command = self.client_command()?;
         let embedded = self.target.is_embedded();
         if embedded { &plan.surroundings } else { places.client }.apply(&mut command);
-        if let Some(stamps) = &self.stamps {
-            stamps.give(&mut command);
-        }
+        self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
         let mut client = Worker::start(command, "load generator")?;
         if embedded {
             place(client.child.id() as i32)?;

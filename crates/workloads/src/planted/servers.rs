@@ -194,7 +194,7 @@ fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Start
 }
 
 fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
-    let home = Home::make(dir, &["www-data", "http", "nginx", "apache", "nobody"])?;
+    let home = Home::make(dir, private::ACCOUNTS)?;
     let root = make_files(&home.dir.path).map_err(|e| failed(format!("the pages cannot be written: {e}")))?;
     let port = free_port()?;
     let (name, names, text) = match plan.engine {

@@ -127,9 +127,7 @@ impl Workload for Rehearsal {
         (self.prepare_client)(&mut command);
         // Without them there is a check less, and the run goes on.
         self.stamps = Stamps::new().ok();
-        if let Some(stamps) = &self.stamps {
-            stamps.give(&mut command);
-        }
+        self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
         let mut client = Worker::start(command, "client")?;
         client.ask("go", PATIENCE)?;
         self.client = Some(client);

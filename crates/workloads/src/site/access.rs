@@ -145,10 +145,6 @@ fn directory(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-fn too_large() -> io::Error {
-    io::Error::other("a page is larger than the buffer")
-}
-
 /// One read: for a regular file, fewer bytes than there is room for are all there are.
 #[inline]
 fn read_whole(mut file: File, buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
@@ -160,8 +156,8 @@ fn read_whole(mut file: File, buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> 
 #[inline]
 fn whole(n: usize, buffer: &[u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     // A buffer that is full may not hold all.
-    let content = buffer.get(..n).filter(|_| n < buffer.len()).ok_or_else(too_large)?;
-    see(content);
+    let content = buffer.get(..n).filter(|_| n < buffer.len());
+    see(content.ok_or_else(|| io::Error::other("a page is larger than the buffer"))?);
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::system::own_cpu_time;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
 
 use self::alarm::Alarm;
@@ -51,7 +52,9 @@ const ALARM_TOKEN: u64 = u64::MAX - 1;
 
 /// The process: takes orders until its input ends.
 pub fn main(_args: Vec<OsString>) -> ExitCode {
-    raise_descriptor_limit();
+    let descriptors = getrlimit(Resource::Nofile);
+    // Where it is not allowed the lower limit stays, and a load that does not fit is refused with a sentence.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
     let mut input = Input::default();
     let thread_writer = Writer::find().map(|w| w.of_thread());
     loop {
@@ -68,7 +71,7 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
 
 /// Makes one load from its order to its report; nothing when the input ended, which means that nobody waits for the report any more.
 fn run(load: Load, thread_writer: Option<ThreadWriter>, input: &mut Input) -> Option<Reply> {
-    let limit = descriptor_limit();
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     if load.connections as u64 + 16 > limit {
         return Some(Reply::Cannot(format!(
             "{} connections need more descriptors than the {limit} that a process may have here; raise the hard limit (ulimit -Hn) or use fewer connections",
@@ -79,17 +82,6 @@ fn run(load: Load, thread_writer: Option<ThreadWriter>, input: &mut Input) -> Op
         Ok(mut generator) => generator.run(input),
         Err(e) => Some(Reply::Cannot(format!("the load generator could not be set up: {}", std::io::Error::from(e)))),
     }
-}
-
-fn descriptor_limit() -> u64 {
-    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
-}
-
-fn raise_descriptor_limit() {
-    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    limit.current = limit.maximum;
-    // Where it is not allowed the lower limit stays, and a load that does not fit is refused with a sentence.
-    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
 }
 
 /// One load under way.
@@ -207,7 +199,7 @@ impl Generator {
             // From one waking to the next it should take no longer than the sleep and a little work.
             let meant = asleep.tv_sec as u64 * 1_000_000_000 + asleep.tv_nsec as u64;
             let last = std::mem::replace(&mut woken, now_ns());
-            self.watch.absent((woken - last).saturating_sub(meant + TICK_NS / 2));
+            self.watch.absent_ns += (woken - last).saturating_sub(meant + TICK_NS / 2);
             for event in &events {
                 match event.data.u64() {
                     STDIN_TOKEN => {

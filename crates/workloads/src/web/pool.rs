@@ -54,9 +54,7 @@ impl Pool {
         while self.generators.len() < count {
             let mut command = worker::command(generator::NAME);
             command.stderr(Stdio::null());
-            if let Some(stamps) = &self.stamps {
-                stamps.give(&mut command);
-            }
+            self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
             let started = Pipes::start(&mut command, scratch);
             let (process, pipes) = started.map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
             self.generators.push(Generator { process, pipes });

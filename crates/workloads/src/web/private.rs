@@ -24,6 +24,8 @@ use crate::worker::{self, prefixed};
 const READY: Duration = Duration::from_secs(20);
 /// Ports to try when another process takes the one that was free a moment ago.
 const ATTEMPTS: usize = 5;
+/// The accounts that a server is dropped to when we are root: the web server's own of this system, else nobody.
+pub(crate) const ACCOUNTS: &[&str] = &["www-data", "http", "nginx", "apache", "nobody"];
 /// The file that is asked for.
 const FILE: &str = "file.bin";
 
@@ -65,9 +67,10 @@ pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus
     }
     let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let root = scratch.path().join("web-root");
-    server_dir::make_passable(&root)
-        .and_then(|()| server_dir::write_readable(&root.join(FILE), &file_content(settings.size)))
-        .map_err(failed)?;
+    // Bytes that do not compress to nothing, the same in every run.
+    let mut random = fastrand::Rng::with_seed(4);
+    let content: Vec<u8> = (0..settings.size).map(|_| random.alphanumeric() as u8).collect();
+    server_dir::make_passable(&root).and_then(|()| server_dir::write_readable(&root.join(FILE), &content)).map_err(failed)?;
     start_again(settings, scratch, prefix, cpus)
 }
 
@@ -107,7 +110,7 @@ fn start_private(
     let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
     for _ in 0..ATTEMPTS {
         let free = (0..).map(|n| scratch.path().join(format!("{name}-{n}"))).find(|path| std::fs::symlink_metadata(path).is_err());
-        let dir = ServerDir::make(free.unwrap_or_else(|| scratch.path().join(name)), account()).map_err(failed)?;
+        let dir = ServerDir::make(free.unwrap_or_else(|| scratch.path().join(name)), Account::for_server(ACCOUNTS)).map_err(failed)?;
         let run = dir.hand_over("run").map_err(failed)?;
         let plan = Plan {
             dir: &dir,
@@ -299,17 +302,6 @@ fn software(head: &[u8]) -> String {
 /// A port that nobody listens on at this moment.
 pub(crate) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
-}
-
-/// The account that a server is dropped to when we are root: the web server's own of this system, else nobody.
-fn account() -> Option<Account> {
-    Account::for_server(&["www-data", "http", "nginx", "apache", "nobody"])
-}
-
-/// Bytes that do not compress to nothing, the same in every run.
-fn file_content(size: u64) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(4);
-    (0..size).map(|_| random.alphanumeric() as u8).collect()
 }
 
 /// What a server complained about last.

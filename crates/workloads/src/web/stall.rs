@@ -95,7 +95,8 @@ pub fn explain(e: &Evidence) -> String {
 pub struct StallWatch {
     threshold_ns: u64,
     last_ns: u64,
-    absent_ns: u64,
+    /// For how long the generator found that it had not run although it wanted to.
+    pub absent_ns: u64,
     /// Noted while a stall lasts.
     doing: Option<(Doing, Sockets)>,
     /// Readings from before, renewed a few times a second.
@@ -131,11 +132,6 @@ impl StallWatch {
         if self.doing.is_none() {
             self.before = (kernel::scheduled_self(), Sockets::read());
         }
-    }
-
-    /// The generator found that it had not run for so long although it wanted to.
-    pub fn absent(&mut self, ns: u64) {
-        self.absent_ns += ns;
     }
 
     /// A completion.
