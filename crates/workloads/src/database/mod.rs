@@ -170,7 +170,7 @@ impl<'a> Database<'a> {
             Engine::MariaDb { storage, query_cache } => server::mariadb::start(&self.options, &storage, query_cache, self.scratch, dir)?,
             Engine::PostgreSql => server::postgresql::start(&self.options, self.scratch, dir)?,
             Engine::Sqlite { synchronous } => {
-                std::fs::create_dir(&dir).map_err(|e| failed(&format!("cannot make {}", dir.display()), &e))?;
+                std::fs::create_dir(&dir).map_err(|e| WorkloadError::Failed(format!("cannot make {}: {e}", dir.display())))?;
                 return Ok(Target::Sqlite { file: dir.join("site.db"), synchronous });
             }
             Engine::Own { .. } => unreachable!("handled above"),
@@ -201,10 +201,6 @@ impl<'a> Database<'a> {
     fn worker(&mut self) -> Result<&mut Worker, WorkloadError> {
         self.worker.as_mut().ok_or_else(|| WorkloadError::Failed("the database was not started".to_owned()))
     }
-}
-
-fn failed(what: &str, error: &dyn std::fmt::Display) -> WorkloadError {
-    WorkloadError::Failed(format!("{what}: {error}"))
 }
 
 impl Workload for Database<'_> {

@@ -37,8 +37,7 @@ pub struct MySqlConnection {
 impl MySqlConnection {
     /// Connects and logs in.
     pub fn connect(login: &Login) -> Result<MySqlConnection, QueryError> {
-        let stream = login.stream()?;
-        let mut wire = Wire::new(stream);
+        let mut wire = Wire::new(login.stream()?);
         mysql_login::log_in(&mut wire, login)?;
         Ok(MySqlConnection { wire, prepared: Vec::new() })
     }
@@ -46,10 +45,7 @@ impl MySqlConnection {
     /// As [`MySqlConnection::connect`], with every statement of the mix prepared.
     pub fn prepared(login: &Login) -> Result<MySqlConnection, QueryError> {
         let mut connection = Self::connect(login)?;
-        for statement in &STATEMENTS {
-            let prepared = connection.prepare(statement.sql)?;
-            connection.prepared.push(prepared);
-        }
+        connection.prepared = STATEMENTS.iter().map(|statement| connection.prepare(statement.sql)).collect::<Result<_, _>>()?;
         Ok(connection)
     }
 

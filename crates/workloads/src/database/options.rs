@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fingerpost_record::unstated::DIR_FS;
 use fingerpost_record::{Param, Params, suggest};
 
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Setting};
 use crate::database::connection::Login;
 use crate::database::mix::Mix;
 use crate::database::url::{self, Protocol};
@@ -106,15 +106,15 @@ impl Options {
             Some(value) => Mix::parse(&value.to_string()).ok_or_else(|| not_one_of("mix", &value.to_string(), "read, write, point"))?,
         };
         if redis && mix != Mix::Point {
-            return Err(setting(format!("mix={}: Redis answers look-ups by key alone; leave it out, or set mix=point", mix.as_str())));
+            return Err(Setting(format!("mix={}: Redis answers look-ups by key alone; leave it out, or set mix=point", mix.as_str())));
         }
         let scale = match settings.get("scale") {
             None => 1,
             Some(Param::Int(n @ 1..=LARGEST_SCALE)) => *n as u32,
-            Some(value) => return Err(setting(format!("scale={value}: it is a whole number from 1 to {LARGEST_SCALE}"))),
+            Some(value) => return Err(Setting(format!("scale={value}: it is a whole number from 1 to {LARGEST_SCALE}"))),
         };
         if !variables.is_empty() && !matches!(engine, Engine::MariaDb { .. } | Engine::PostgreSql) {
-            return Err(setting("server.NAME is for the private servers of engine=mariadb and engine=postgresql".to_owned()));
+            return Err(Setting("server.NAME is for the private servers of engine=mariadb and engine=postgresql".to_owned()));
         }
         Ok(Options {
             engine,
@@ -155,10 +155,6 @@ impl Options {
     }
 }
 
-fn setting(sentence: String) -> WorkloadError {
-    WorkloadError::Setting(sentence)
-}
-
 fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
     let text = |key: &str| settings.get(key).map(Param::to_string);
     let own = text("url").map(|url| url::parse(&url)).transpose()?;
@@ -167,7 +163,7 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
         (Some((protocol, login)), asked) => {
             let same = asked.is_none_or(|asked| asked == protocol.name() || (asked == "mariadb" && protocol == Protocol::MySql));
             if !same {
-                return Err(setting(format!(
+                return Err(Setting(format!(
                     "engine={} and the url's scheme contradict each other; leave one out",
                     asked.unwrap_or_default()
                 )));
@@ -196,7 +192,7 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
     };
     for key in ["synchronous", "storage", "query_cache", "dir", "password_file"] {
         if settings.get(key).is_some() && !takes.contains(&key) {
-            return Err(setting(no_effect(key, &engine, settings.get("url").is_some())));
+            return Err(Setting(no_effect(key, &engine, settings.get("url").is_some())));
         }
     }
     Ok(engine)
@@ -221,7 +217,7 @@ fn one_of(value: Option<String>, key: &str, words: &[&str]) -> Result<String, Wo
 }
 
 fn not_one_of(key: &str, value: &str, words: &str) -> WorkloadError {
-    setting(format!("{key}={value}: it is one of {words}{}", suggest::of_listed(value, words)))
+    Setting(format!("{key}={value}: it is one of {words}{}", suggest::of_listed(value, words)))
 }
 
 /// Reads `1,2,5`.
@@ -230,7 +226,7 @@ fn read_clients(text: &str) -> Result<Vec<usize>, WorkloadError> {
         .split(',')
         .map(|n| match n.trim().parse() {
             Ok(n @ 1..=MOST_CLIENTS) => Ok(n),
-            _ => Err(setting(format!("clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"))),
+            _ => Err(Setting(format!("clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"))),
         })
         .collect::<Result<Vec<usize>, _>>()?;
     clients.sort_unstable();
@@ -242,10 +238,10 @@ fn read_clients(text: &str) -> Result<Vec<usize>, WorkloadError> {
 fn check_variable(name: &str) -> Result<String, WorkloadError> {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
     if !plain || name.starts_with('-') {
-        return Err(setting(format!("server.{name}: a variable's name has letters, digits, - and _ only")));
+        return Err(Setting(format!("server.{name}: a variable's name has letters, digits, - and _ only")));
     }
     if OURS.split(' ').any(|ours| ours.replace('-', "_").eq_ignore_ascii_case(&name.replace('-', "_"))) {
-        return Err(setting(format!("server.{name} is set by Fingerpost itself, so that the server is private and can be cleaned up")));
+        return Err(Setting(format!("server.{name} is set by Fingerpost itself, so that the server is private and can be cleaned up")));
     }
     Ok(name.to_owned())
 }

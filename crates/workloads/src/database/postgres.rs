@@ -32,8 +32,7 @@ fn unsendable(error: &std::io::Error) -> QueryError {
 impl PgConnection {
     /// Connects and logs in.
     pub fn connect(login: &Login) -> Result<PgConnection, QueryError> {
-        let stream = login.stream()?;
-        let mut connection = PgConnection { stream, out: BytesMut::with_capacity(4096), names: Vec::new() };
+        let mut connection = PgConnection { stream: login.stream()?, out: BytesMut::with_capacity(4096), names: Vec::new() };
         let options = [("user", login.user.as_str()), ("database", login.database.as_str()), ("client_encoding", "UTF8")];
         frontend::startup_message(options, &mut connection.out).map_err(|e| unsendable(&e))?;
         connection.flush()?;

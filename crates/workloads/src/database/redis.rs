@@ -43,8 +43,7 @@ enum Answer {
 impl RedisConnection {
     /// Connects, and authenticates where there is a password.
     pub fn connect(login: &Login) -> Result<RedisConnection, QueryError> {
-        let stream = login.stream()?;
-        let mut connection = RedisConnection { stream, key: login.database.clone(), out: Vec::with_capacity(4096) };
+        let mut connection = RedisConnection { stream: login.stream()?, key: login.database.clone(), out: Vec::with_capacity(4096) };
         if let Some(password) = login.password() {
             let words: &[&str] = if login.user == DEFAULT_USER { &["AUTH", password] } else { &["AUTH", &login.user, password] };
             connection.ask(words).map_err(|e| QueryError { kind: "access denied".to_owned(), fatal: true, ..e })?;

@@ -46,7 +46,8 @@ pub struct Planted {
     backend: Option<Worker>,
     client: Option<Worker>,
     target: Target,
-    script: Script,
+    /// What clients do from the next step on.
+    pub script: Script,
     stamps: Option<Stamps>,
 }
 
@@ -77,15 +78,12 @@ impl Planted {
         let port = port.and_then(|line| line.trim().parse().ok());
         let Started { server, target } = servers::start(plan, places.dir.to_owned(), port, scratch)?;
         (planted.server, planted.target) = (server, target);
-        let result = planted.with_client(plan, prepare, places);
-        match result {
-            Ok(()) => Ok(planted),
-            Err(e) => {
-                // What cannot be ended here is ended with the scratch directory.
-                let _ = planted.finish(scratch);
-                Err(e)
-            }
+        if let Err(e) = planted.with_client(plan, prepare, places) {
+            // What cannot be ended here is ended with the scratch directory.
+            let _ = planted.finish(scratch);
+            return Err(e);
         }
+        Ok(planted)
     }
 
     fn with_client(&mut self, plan: &Plan, prepare: &[String], places: Places) -> Result<(), WorkloadError> {
@@ -118,16 +116,6 @@ impl Planted {
         let mut command = worker::command(client::NAME);
         command.arg(serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?);
         Ok(command)
-    }
-
-    /// What clients do from the next step on.
-    pub fn set_script(&mut self, script: Script) {
-        self.script = script;
-    }
-
-    /// Clients that are in the loop.
-    pub fn clients(&self) -> usize {
-        self.script.clients
     }
 
     /// Tells the backend how to be.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::surroundings::Surroundings;
 use super::talk::Target;
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::database::connection::QueryError;
 use crate::database::postgres::PgConnection;
 use crate::database::server::{Home, mariadb, postgresql, words};
@@ -128,17 +128,13 @@ pub fn start(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scra
         Engine::MariaDb => start_mariadb(plan, dir, scratch),
         Engine::PostgreSql => start_postgresql(plan, dir, scratch),
         Engine::Sqlite => {
-            fs::create_dir(&dir).map_err(|e| failed(format!("cannot make {}: {e}", dir.display())))?;
+            fs::create_dir(&dir).map_err(|e| Failed(format!("cannot make {}: {e}", dir.display())))?;
             let pragmas = plan.settings.iter().map(|(name, value)| format!("PRAGMA {name}={value}")).collect();
             Ok(Started { server: None, target: Target::Sqlite(dir.join("site.db"), pragmas) })
         }
         Engine::Redis => start_redis(plan, dir, scratch),
         Engine::Nginx | Engine::Proxy | Engine::Apache => start_web(plan, dir, backend, scratch),
     }
-}
-
-fn failed(sentence: String) -> WorkloadError {
-    WorkloadError::Failed(sentence)
 }
 
 /// Starts the server itself, in its surroundings.
@@ -173,7 +169,7 @@ fn start_postgresql(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<
 }
 
 fn free_port() -> Result<u16, WorkloadError> {
-    private::free_port().map_err(|e| failed(format!("no port of 127.0.0.1 can be had: {e}")))
+    private::free_port().map_err(|e| Failed(format!("no port of 127.0.0.1 can be had: {e}")))
 }
 
 fn answers(address: SocketAddr) -> Result<(), QueryError> {
@@ -181,7 +177,7 @@ fn answers(address: SocketAddr) -> Result<(), QueryError> {
 }
 
 fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
-    let program = find_program(&["redis-server", "valkey-server"], &[]).ok_or_else(|| failed("redis-server has gone".into()))?;
+    let program = find_program(&["redis-server", "valkey-server"], &[]).ok_or_else(|| Failed("redis-server has gone".into()))?;
     let home = Home::make(dir, &["redis", "nobody"])?;
     let port = free_port()?;
     let data = home.data.display().to_string();
@@ -195,14 +191,14 @@ fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Start
 
 fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
     let home = Home::make(dir, private::ACCOUNTS)?;
-    let root = make_files(&home.dir.path).map_err(|e| failed(format!("the pages cannot be written: {e}")))?;
+    let root = make_files(&home.dir.path).map_err(|e| Failed(format!("the pages cannot be written: {e}")))?;
     let port = free_port()?;
     let (name, names, text) = match plan.engine {
         Engine::Apache => ("Apache", ["apache2", "httpd"], apache(plan, &home, &root, port)?),
         _ => ("nginx", ["nginx", "nginx"], nginx(plan, &home, &root, port, backend)),
     };
-    let program = find_program(&names, &[]).ok_or_else(|| failed(format!("{name} has gone")))?;
-    let file = home.dir.write("server.conf", text.as_bytes()).map_err(|e| failed(format!("its configuration cannot be written: {e}")))?;
+    let program = find_program(&names, &[]).ok_or_else(|| Failed(format!("{name} has gone")))?;
+    let file = home.dir.write("server.conf", text.as_bytes()).map_err(|e| Failed(format!("its configuration cannot be written: {e}")))?;
     let (run, file) = (home.run.display().to_string(), file.display().to_string());
     let words = match plan.engine {
         Engine::Apache => words(&program, &["-d", &run, "-f", &file, "-D", "FOREGROUND"]),
@@ -250,7 +246,7 @@ fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>)
 }
 
 fn apache(plan: &Plan, home: &Home, root: &Path, port: u16) -> Result<String, WorkloadError> {
-    let modules = apache::modules().ok_or_else(|| failed("Apache's modules have gone".into()))?;
+    let modules = apache::modules().ok_or_else(|| Failed("Apache's modules have gone".into()))?;
     let loads = ["mpm_event", "authz_core", "unixd", "deflate", "filter"].map(|name| apache::load(&modules, name, false)).concat();
     let fixed = "ThreadsPerChild 25\nStartServers 2\nServerLimit 2\nMaxRequestWorkers 50\n";
     let (own, overrides) = (fixed.to_owned() + &plan.lines("", ""), plan.lines("override", "    "));

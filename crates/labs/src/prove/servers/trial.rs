@@ -203,7 +203,7 @@ fn end(mut side: Side, scratch: &mut Scratch) -> (Kept, Result<(), WorkloadError
 fn adjust(sides: &mut [Side], pair: &Pair, scratch: &mut Scratch) -> Result<(), WorkloadError> {
     for (side, scene) in sides.iter_mut().zip([&pair.base, &pair.new]) {
         let Some(planted) = &mut side.planted else { continue };
-        planted.set_script(scene.script.clone());
+        planted.script = scene.script.clone();
         scene.backend.iter().try_for_each(|line| planted.tell_backend(line))?;
         side.surround.adjust(&scene.around, planted, scratch)?;
     }
@@ -296,7 +296,7 @@ fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course)
         }
         for half in 0..2 {
             turn(&mut sides[(i + half) % 2], course, |planted, kept| {
-                let clients = planted.clients() as f64;
+                let clients = planted.script.clients as f64;
                 kept.pass(planted, &params, kind.pass, clients, course.events)
             })?;
         }
@@ -312,7 +312,7 @@ fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(),
     let experiments = |side: &mut Side, findings: &[Finding], eagerness| {
         let own_neighbours = side.surround.neighbours();
         turn(side, course, |planted, kept| {
-            let question = asking::question(&params, findings, (kept, planted.clients() as f64), eagerness, own_neighbours);
+            let question = asking::question(&params, findings, (kept, planted.script.clients as f64), eagerness, own_neighbours);
             kept.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
             Ok(())
         })

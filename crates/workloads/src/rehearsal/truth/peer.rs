@@ -9,6 +9,7 @@ use std::time::Duration;
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::basic::compute_until;
+use crate::closed_loop::told;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-peer";
@@ -19,12 +20,10 @@ pub const ANSWER: usize = 32;
 
 /// Waits for a line, prints its port, serves until it is killed.
 pub fn main(_: Vec<OsString>) -> ExitCode {
-    let Err(e) = serve();
-    println!("error {e}");
-    ExitCode::FAILURE
+    told(serve())
 }
 
-fn serve() -> io::Result<std::convert::Infallible> {
+fn serve() -> io::Result<()> {
     io::stdin().read_line(&mut String::new())?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     println!("{}", listener.local_addr()?.port());
