@@ -222,16 +222,8 @@ fn not_one_of(key: &str, value: &str, words: &str) -> WorkloadError {
 
 /// Reads `1,2,5`.
 fn read_clients(text: &str) -> Result<Vec<usize>, WorkloadError> {
-    let mut clients = text
-        .split(',')
-        .map(|n| match n.trim().parse() {
-            Ok(n @ 1..=MOST_CLIENTS) => Ok(n),
-            _ => Err(Setting(format!("clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"))),
-        })
-        .collect::<Result<Vec<usize>, _>>()?;
-    clients.sort_unstable();
-    clients.dedup();
-    Ok(clients)
+    let wrong = || Setting(format!("clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"));
+    crate::numbers(text, MOST_CLIENTS).ok_or_else(wrong)
 }
 
 /// A variable's name as servers write them, and not one of ours.

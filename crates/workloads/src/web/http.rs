@@ -248,7 +248,8 @@ impl Parser {
     fn chunk_line(&mut self, line: &[u8]) -> Result<bool, BadAnswer> {
         self.state = match self.state {
             State::ChunkEnd if line.is_empty() => State::ChunkSize,
-            State::ChunkSize => match chunk_size(line).ok_or(BadAnswer::Chunk)? {
+            // Hexadecimal digits, perhaps followed by blanks and an extension.
+            State::ChunkSize => match line.split(|&b| b == b';').next().and_then(|size| number(size, 16)).ok_or(BadAnswer::Chunk)? {
                 0 => State::Trailer,
                 left => State::ChunkData { left },
             },
@@ -266,15 +267,6 @@ impl Parser {
         self.reset();
         answer
     }
-}
-
-/// A chunk's size: hexadecimal digits, perhaps followed by blanks and an extension.
-fn chunk_size(line: &[u8]) -> Option<u64> {
-    let digits = line.split(|&b| b == b';').next()?.trim_ascii();
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// Parses a whole head, with its length; nothing when it is not whole yet.
@@ -300,7 +292,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
     for field in response.headers.iter() {
         if field.name.eq_ignore_ascii_case("content-length") {
             for value in field.value.split(|&b| b == b',') {
-                let value = decimal(value.trim_ascii()).ok_or(BadAnswer::Length)?;
+                let value = number(value, 10).ok_or(BadAnswer::Length)?;
                 if length_field.is_some_and(|known| known != value) {
                     return Err(BadAnswer::Length);
                 }
@@ -331,12 +323,10 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
     Ok(Some((head, length)))
 }
 
-/// A number of decimal digits only: no sign, no blank.
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
+/// A number of digits only, but for blanks around them: no sign.
+fn number(text: &[u8], radix: u32) -> Option<u64> {
+    let digits = std::str::from_utf8(text.trim_ascii()).ok().filter(|digits| digits.chars().all(|c| c.is_digit(radix)))?;
+    u64::from_str_radix(digits, radix).ok()
 }
 
 #[cfg(test)]

@@ -228,16 +228,8 @@ fn connections(params: &Params, server: &Server) -> Result<Vec<usize>, WorkloadE
         let most = if *server == Server::Apache(Mpm::Prefork) { 100 } else { MAX_CONNECTIONS };
         return Ok([1, 10, 100, MAX_CONNECTIONS].into_iter().filter(|n| *n <= most).collect());
     };
-    let mut list = Vec::new();
-    for word in value.to_string().split(',') {
-        match word.trim().parse::<usize>() {
-            Ok(n) if (1..=MAX_CONNECTIONS).contains(&n) => list.push(n),
-            _ => return wrong("connections", value, &format!("numbers from 1 to {MAX_CONNECTIONS} with commas between")),
-        }
-    }
-    list.sort_unstable();
-    list.dedup();
-    Ok(list)
+    let refuse = || wrong("connections", value, &format!("numbers from 1 to {MAX_CONNECTIONS} with commas between"));
+    crate::numbers(&value.to_string(), MAX_CONNECTIONS).map_or_else(refuse, Ok)
 }
 
 fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
