@@ -40,16 +40,9 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
         let _ = input.read_to_end(&mut Vec::new());
         drop_database(&target)
     });
-    match result {
-        Ok(()) => {
-            say(DROPPED);
-            ExitCode::SUCCESS
-        }
-        Err(sentence) => {
-            say(&sentence);
-            ExitCode::FAILURE
-        }
-    }
+    let code = if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    say(&result.err().unwrap_or_else(|| DROPPED.to_owned()));
+    code
 }
 
 /// The conductor may be gone, so nothing depends on being heard.

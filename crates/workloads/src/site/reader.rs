@@ -32,21 +32,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The process: `STORE SOURCE LIST [CPU]`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    let begun = Desk::new(&args);
-    let mut server = match begun {
+    let failed = |why: String| format!("fail {}", why.replace('\n', " "));
+    let mut server = match Desk::new(&args) {
         Ok(server) => server,
         Err(why) => {
-            answer(&format!("fail {}", why.replace('\n', " ")));
+            answer(&failed(why));
             return ExitCode::FAILURE;
         }
     };
     answer("ready");
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        match server.obey(&line) {
-            Ok(text) => answer(&text),
-            Err(why) => answer(&format!("fail {}", why.replace('\n', " "))),
-        }
+        answer(&server.obey(&line).unwrap_or_else(failed));
     }
     ExitCode::SUCCESS
 }

@@ -33,13 +33,9 @@ impl<T> Post<T> {
     }
 
     fn take(&self) -> T {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match place.take() {
-                Some(what) => return what,
-                None => place = self.1.wait(place).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
+        let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.1.wait_while(place, |what| what.is_none()).unwrap_or_else(PoisonError::into_inner);
+        place.take().expect("it was waited for")
     }
 }
 

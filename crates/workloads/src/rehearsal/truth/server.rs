@@ -151,13 +151,9 @@ impl Shared {
     }
 
     fn next(&self) -> Asked {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match queue.pop_front() {
-                Some(asked) => return asked,
-                None => queue = self.asked.wait(queue).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.asked.wait_while(queue, |queue| queue.is_empty()).unwrap_or_else(PoisonError::into_inner);
+        queue.pop_front().expect("it was waited for")
     }
 }
 
