@@ -88,10 +88,8 @@ impl Dir {
 
     /// Opens a private directory, and makes it where there is none.
     pub fn private_or_new(&self, name: &str) -> io::Result<Dir> {
-        match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => self.private(name),
-            Err(e) => Err(e.into()),
-        }
+        unless(fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o700)).map_err(io::Error::from), &[libc::EEXIST])?;
+        self.private(name)
     }
 
     /// Makes a file of ours with this name, which must be free. Others cannot open it.

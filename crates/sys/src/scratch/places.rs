@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::owned::{self, Dir, Trust};
+use crate::system::unless;
 
 /// The name of the control directory below a directory of ours.
 pub const CONTROL: &str = "control";
@@ -40,13 +41,9 @@ pub fn temporary() -> io::Result<Dir> {
 
 /// A directory of ours with this path.
 pub fn root(path: &Path) -> io::Result<Dir> {
-    match DirBuilder::new().mode(0o711).create(path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
-        _ => {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(io::ErrorKind::InvalidFilename.into()) };
-            Dir::open(parent, Trust::Strict)?.own(name)
-        }
-    }
+    unless(DirBuilder::new().mode(0o711).create(path), &[libc::EEXIST])?;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(io::ErrorKind::InvalidFilename.into()) };
+    Dir::open(parent, Trust::Strict)?.own(name)
 }
 
 fn existing_or(make: bool) -> io::Result<Option<Dir>> {
