@@ -7,22 +7,20 @@ use fingerpost_sys::procfs::Paths;
 use crate::machine::{Totals, groups_of};
 
 /// The control groups of the clients, as they were when watching began.
-pub(crate) struct ClientGroups {
-    /// Nothing where it is in the server's own groups: what stops both is the server's.
-    own: Option<(Hierarchies, Throttlings)>,
-}
+/// Nothing where the clients are in the server's own groups: what stops both is the server's.
+pub(crate) struct ClientGroups(Option<(Hierarchies, Throttlings)>);
 
 impl ClientGroups {
     /// Of the process that loads the server; nothing where there is none.
     pub(crate) fn begin(paths: &Paths, client: Option<i32>, of_server: &Hierarchies) -> Option<ClientGroups> {
         let groups = groups_of(paths, Some(client?));
         let before = groups.throttlings();
-        Some(ClientGroups { own: (groups != *of_server).then_some((groups, before)) })
+        Some(ClientGroups((groups != *of_server).then_some((groups, before))))
     }
 
     /// `client.throttle.seconds`: for how long quotas that are not the server's stopped it since then, added up over CPUs as the kernel does.
     pub(crate) fn since(&self) -> Totals {
-        let seconds = match &self.own {
+        let seconds = match &self.0 {
             Some((groups, before)) => groups.throttlings().since(before).map(|(stopped, _)| stopped.throttled_seconds),
             None => Some(0.0),
         };

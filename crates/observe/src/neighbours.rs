@@ -9,23 +9,16 @@ use fingerpost_sys::procfs::Paths;
 use crate::follow::source::first_pid_namespace;
 use crate::machine::{Totals, add_by_name};
 
-/// The groups as they are at one moment.
-pub struct Groups {
-    by_path: BTreeMap<String, Usage>,
-}
+/// The groups as they are at one moment, by path.
+pub struct Groups(BTreeMap<String, Usage>);
 
 impl Groups {
-    /// Reads them.
-    pub fn read(paths: &Paths) -> Groups {
-        Groups { by_path: usage::all(paths) }
-    }
-
     /// What groups but the service's used since: in all, and the largest by path. What is in no group is told by process.
     pub fn since(&self, before: &Groups, of_service: &HashSet<String>) -> Totals {
         let mut t = Totals::new();
-        let others = || self.by_path.iter().filter(|(path, _)| path.as_str() != "/" && !of_service.contains(*path));
+        let others = || self.0.iter().filter(|(path, _)| path.as_str() != "/" && !of_service.contains(*path));
         let mut add = |names: (&str, &str), of: fn(&Usage) -> Option<f64>| {
-            let then = |path| before.by_path.get(path).and_then(of).unwrap_or(0.0);
+            let then = |path| before.0.get(path).and_then(of).unwrap_or(0.0);
             let grown = others().filter_map(|(path, now)| Some((path.as_str(), Some((of(now)? - then(path)).max(0.0)))));
             let all: Vec<_> = grown.collect();
             // Where no other group is told apart, theirs is in the root's: that is not nothing.
@@ -41,7 +34,7 @@ impl Groups {
 
     /// How they were seen, or why not.
     pub fn source(&self) -> String {
-        match (first_pid_namespace(), self.by_path.len()) {
+        match (first_pid_namespace(), self.0.len()) {
             (Err(_), _) => {
                 "none: this is inside a container, from which only its own processes and groups are seen; who else on the host has the CPU, the disk or the memory is seen from the host".to_owned()
             }
@@ -60,12 +53,12 @@ pub struct Neighbours {
 impl Neighbours {
     /// Those of a service of these processes; their groups are looked up while they live.
     pub fn begin(paths: &Paths, pids: impl IntoIterator<Item = i32>) -> Neighbours {
-        Neighbours { before: Groups::read(paths), of_service: pids.into_iter().flat_map(members::groups_of).collect() }
+        Neighbours { before: Groups(usage::all(paths)), of_service: pids.into_iter().flat_map(members::groups_of).collect() }
     }
 
     /// How they were seen, and what they used meanwhile.
     pub fn finish(self, paths: &Paths) -> (String, Totals) {
-        let now = Groups::read(paths);
+        let now = Groups(usage::all(paths));
         let source = now.source();
         let totals = if source.starts_with("none") { Totals::new() } else { now.since(&self.before, &self.of_service) };
         (source, totals)
@@ -78,7 +71,7 @@ mod tests {
 
     fn groups(of: &[(&str, f64, f64)]) -> Groups {
         let usage = |cpu, disk| Usage { cpu_s: Some(cpu), disk_bytes: Some(disk), memory_bytes: None };
-        Groups { by_path: of.iter().map(|(path, cpu, disk)| ((*path).to_owned(), usage(*cpu, *disk))).collect() }
+        Groups(of.iter().map(|(path, cpu, disk)| ((*path).to_owned(), usage(*cpu, *disk))).collect())
     }
 
     #[test]
@@ -101,7 +94,7 @@ mod tests {
     #[test]
     fn the_machine_is_read_without_a_negative() {
         let paths = Paths::system();
-        let (before, after) = (Groups::read(&paths), Groups::read(&paths));
+        let (before, after) = (Groups(usage::all(&paths)), Groups(usage::all(&paths)));
         assert!(after.since(&before, &HashSet::new()).values().all(|v| *v >= 0.0));
         assert!(!after.source().is_empty());
     }

@@ -96,7 +96,7 @@ fn written() -> BTreeSet<String> {
         machine::limits(&paths, &machine::groups_of(&paths, Some(7))),
         session::shaped(Ok(1)),
         session::of_windows([1.0; 3], 1.0),
-        tracing::names(),
+        tracing::told(&Ok(fingerpost_sys::tracefs::SwitchedOn::default()), &Ok(0), &Ok(0)).1,
         touched_mapping().totals(|_| true),
         session::sockets_observation(Ok((Queues { rtt_count: 1, ..Queues::default() }, 0.0))).totals,
     ];

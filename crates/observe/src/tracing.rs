@@ -16,7 +16,7 @@ pub fn look() -> (String, Totals) {
 }
 
 /// How it was seen, with what could not be, and the totals of what could.
-fn told(on: &Result<SwitchedOn, String>, rules: &Result<usize, String>, programs: &Result<usize, String>) -> (String, Totals) {
+pub(crate) fn told(on: &Result<SwitchedOn, String>, rules: &Result<usize, String>, programs: &Result<usize, String>) -> (String, Totals) {
     let mut t = Totals::new();
     if let Ok(on) = on {
         t.insert("tracing.events".into(), on.events as f64);
@@ -32,12 +32,6 @@ fn told(on: &Result<SwitchedOn, String>, rules: &Result<usize, String>, programs
         (false, false) => format!("what the kernel tells of tracing ({})", refused.join("; ")),
     };
     (source, t)
-}
-
-/// The names of the totals where all could be asked.
-#[cfg(test)]
-pub(crate) fn names() -> Totals {
-    told(&Ok(SwitchedOn::default()), &Ok(0), &Ok(0)).1
 }
 
 #[cfg(test)]

@@ -52,9 +52,7 @@ pub fn served(socket: u64, log: &[Entry], window_end: u64, fresh: bool) -> AllSe
                 last = Some(e.at);
             }
             Act::Received(1..) => {
-                if open.is_some_and(|s| s.pieces > 0) {
-                    found.whole.extend(open.take());
-                }
+                found.whole.extend(open.take_if(|s| s.pieces > 0));
                 match pending.take().or(last) {
                     Some(begin) => _ = open.get_or_insert_with(|| Served::begun(socket, begin, e)),
                     // It arrived before the window did.

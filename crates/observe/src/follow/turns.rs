@@ -42,17 +42,14 @@ pub fn turns(socket: u64, log: &[Entry]) -> Turns {
     for e in log {
         match e.act {
             Act::Connect => {
-                finish(&mut open, &mut found);
-                open = Some(begun(socket, e));
+                found.whole.extend(open.replace(begun(socket, e)).filter(|t| t.received > 0));
             }
             Act::Sent(_) => {
-                if open.is_some_and(|t| t.received > 0) {
-                    finish(&mut open, &mut found);
-                }
+                found.whole.extend(open.take_if(|t| t.received > 0));
                 before = false;
                 open.get_or_insert_with(|| begun(socket, e));
             }
-            Act::Received(0) | Act::Closed => finish(&mut open, &mut found),
+            Act::Received(0) | Act::Closed => found.whole.extend(open.take().filter(|t| t.received > 0)),
             Act::Received(bytes) => match &mut open {
                 Some(turn) => {
                     (turn.end, turn.receiver) = (e.at, e.tid);
@@ -73,12 +70,6 @@ pub fn turns(socket: u64, log: &[Entry]) -> Turns {
 
 fn begun(socket: u64, e: &Entry) -> Turn {
     Turn { socket, begin: e.begun, sender: e.tid, end: 0, receiver: 0, received: 0 }
-}
-
-fn finish(open: &mut Option<Turn>, found: &mut Turns) {
-    if let Some(turn) = open.take().filter(|t| t.received > 0) {
-        found.whole.push(turn);
-    }
 }
 
 #[cfg(test)]

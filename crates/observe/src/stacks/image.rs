@@ -139,10 +139,6 @@ fn names(elf: &Elf, section: object::SectionIndex) -> Option<Arc<[u8]>> {
     Some(Arc::from(section.data().ok()?))
 }
 
-/// The length of a file's header, for a test that spoils it.
-#[cfg(test)]
-const HEADER: usize = size_of::<object::elf::FileHeader64<Endianness>>();
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -186,7 +182,7 @@ mod tests {
             bytes[at] = value;
             bytes
         };
-        for at in 0..HEADER {
+        for at in 0..size_of::<object::elf::FileHeader64<Endianness>>() {
             for value in [0, 0x7f, 0xff] {
                 let image = image(&spoilt(at, value));
                 image.function(0x40_0000);
