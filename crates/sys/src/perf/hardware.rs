@@ -107,7 +107,7 @@ fn sample(event: Event, body: &[u8]) -> Option<Counted> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stacks::record;
+    use super::super::tests::record;
     use super::*;
     use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
 

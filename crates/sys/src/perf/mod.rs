@@ -240,6 +240,15 @@ pub fn availability() -> Result<(), Refusal> {
 mod tests {
     use super::*;
 
+    /// A record as the kernel writes it.
+    pub(super) fn record(kind: u32, flags: u16, words: &[u64]) -> Vec<u8> {
+        let mut r = kind.to_ne_bytes().to_vec();
+        r.extend(flags.to_ne_bytes());
+        r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
+        words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
+        r
+    }
+
     #[test]
     fn a_reading_is_scaled_to_its_enabled_time() {
         let half = Reading { raw: 100, enabled_ns: 1000, running_ns: 500 };

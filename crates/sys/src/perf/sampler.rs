@@ -82,7 +82,7 @@ fn sample(flags: u16, body: &[u8]) -> Option<Sample<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stacks::record;
+    use super::super::tests::record;
     use super::*;
     use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
 

@@ -168,16 +168,6 @@ fn each_record(bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
     each_sample(bytes, &mut |_, body| _ = sample(body).map(&mut *take))
 }
 
-/// A record as the kernel writes it.
-#[cfg(test)]
-pub(super) fn record(kind: u32, flags: u16, words: &[u64]) -> Vec<u8> {
-    let mut r = kind.to_ne_bytes().to_vec();
-    r.extend(flags.to_ne_bytes());
-    r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
-    words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
-    r
-}
-
 /// A sample: process and thread, time, call chain, user registers, user stack, in the kernel's order.
 fn sample(body: &[u8]) -> Option<StackSample<'_>> {
     let mut words = Words(body);
@@ -205,6 +195,7 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::record;
     use super::*;
     use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
 

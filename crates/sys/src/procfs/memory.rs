@@ -86,13 +86,9 @@ pub fn parse_counters(text: &str) -> BTreeMap<String, u64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use super::super::tests::{MEMINFO, SWAPS};
     use super::*;
-
-    pub(crate) const MEMINFO: &str =
-        "MemTotal:        2048 kB\nMemFree:  1024 kB\nMemAvailable: 1500 kB\nHugePages_Total:   0\nSwapTotal: 10 kB\nSwapFree: 4 kB\n";
-    pub(crate) const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/sda2 partition 4194300 16 -2\n\
-        /my\\040swap\\040(deleted) file 1024 0 5\n";
 
     #[test]
     fn meminfo() {

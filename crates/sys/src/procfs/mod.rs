@@ -106,6 +106,23 @@ mod tests {
 
     use super::*;
 
+    pub(super) const SYSTEM_STAT: &str = "cpu  100 5 40 800 10 1 2 42 7 0\ncpu0 60 5 20 400 5 1 1 30 7 0\ncpu1 40 0 20 400 5 0 1 12 0 0\n\
+        intr 1 2 3\nctxt 999\nbtime 1700000000\nprocesses 77\nprocs_running 3\nprocs_blocked 1\nsoftirq 1 2\n";
+    pub(super) const STAT: &str = "4242 (a) b (c) R 1 4242 4000 34816 4242 4194304 120 0 3 0 55 66 0 0 20 -5 7 0 123456 9999 321 \
+        18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 8 0 0 0 0 0 0 0 0 0 0\n";
+    pub(super) const STATUS: &str = "Name:\tcat\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t777\t5\nVmHWM:\t    1024 kB\nVmRSS:\t  512 kB\nThreads:\t3\n\
+        CapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t4\nCpus_allowed_list:\t0-1,4\nvoluntary_ctxt_switches:\t7\n\
+        nonvoluntary_ctxt_switches:\t9\n";
+    pub(super) const MOUNTINFO: &str = "1 0 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+        22 1 0:20 / /proc rw shared:5 master:3 - proc proc rw\n\
+        30 1 254:16 /data /mnt/my\\040disk rw,noatime - xfs /dev/vdb rw\n\
+        32 1 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
+        33 1 0:44 / /mnt/my\\040disk rw - tmpfs tmpfs rw,size=4k\n";
+    pub(super) const MEMINFO: &str =
+        "MemTotal:        2048 kB\nMemFree:  1024 kB\nMemAvailable: 1500 kB\nHugePages_Total:   0\nSwapTotal: 10 kB\nSwapFree: 4 kB\n";
+    pub(super) const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/sda2 partition 4194300 16 -2\n\
+        /my\\040swap\\040(deleted) file 1024 0 5\n";
+
     #[test]
     fn lists_of_cpus() {
         assert_eq!(parse_list("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
@@ -164,10 +181,7 @@ mod tests {
 
         #[test]
         fn a_truncated_file_does_not_panic(cut in 0usize..400) {
-            for text in [
-                system::tests::STAT, process::tests::STAT, process::tests::STATUS, mounts::tests::MOUNTINFO, memory::tests::SWAPS,
-                memory::tests::MEMINFO,
-            ] {
+            for text in [SYSTEM_STAT, STAT, STATUS, MOUNTINFO, SWAPS, MEMINFO] {
                 let cut = text.get(..cut.min(text.len())).unwrap_or(text);
                 let _ = (system::Stat::parse(cut), process::Stat::parse(cut), process::Status::parse(cut));
                 let _ = (mounts::parse_mountinfo(cut), memory::parse_swaps(cut), memory::Meminfo::parse(cut));

@@ -80,14 +80,9 @@ pub fn unescape(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use super::super::tests::MOUNTINFO;
     use super::*;
-
-    pub(crate) const MOUNTINFO: &str = "1 0 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
-        22 1 0:20 / /proc rw shared:5 master:3 - proc proc rw\n\
-        30 1 254:16 /data /mnt/my\\040disk rw,noatime - xfs /dev/vdb rw\n\
-        32 1 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
-        33 1 0:44 / /mnt/my\\040disk rw - tmpfs tmpfs rw,size=4k\n";
 
     #[test]
     fn mountinfo() {

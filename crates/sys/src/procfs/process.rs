@@ -157,14 +157,9 @@ impl Schedstat {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use super::super::tests::{STAT, STATUS};
     use super::*;
-
-    pub(crate) const STAT: &str = "4242 (a) b (c) R 1 4242 4000 34816 4242 4194304 120 0 3 0 55 66 0 0 20 -5 7 0 123456 9999 321 \
-        18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 8 0 0 0 0 0 0 0 0 0 0\n";
-    pub(crate) const STATUS: &str = "Name:\tcat\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t777\t5\nVmHWM:\t    1024 kB\nVmRSS:\t  512 kB\nThreads:\t3\n\
-        CapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t4\nCpus_allowed_list:\t0-1,4\nvoluntary_ctxt_switches:\t7\n\
-        nonvoluntary_ctxt_switches:\t9\n";
 
     #[test]
     fn stat_of_a_process_with_an_awkward_name() {

@@ -144,15 +144,13 @@ impl Pressure {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use super::super::tests::SYSTEM_STAT;
     use super::*;
-
-    pub(crate) const STAT: &str = "cpu  100 5 40 800 10 1 2 42 7 0\ncpu0 60 5 20 400 5 1 1 30 7 0\ncpu1 40 0 20 400 5 0 1 12 0 0\n\
-        intr 1 2 3\nctxt 999\nbtime 1700000000\nprocesses 77\nprocs_running 3\nprocs_blocked 1\nsoftirq 1 2\n";
 
     #[test]
     fn stat_of_two_cpus() {
-        let stat = Stat::parse(STAT).unwrap();
+        let stat = Stat::parse(SYSTEM_STAT).unwrap();
         assert_eq!(stat.all.busy(), 148);
         assert_eq!(stat.all.total(), 1000);
         assert_eq!(stat.cpus.len(), 2);
