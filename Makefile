@@ -24,11 +24,8 @@ run: build
 build:
 	cargo build --release --locked
 
-# Many tests wait for a server or a browser: two CPUs have time for four of them.
-THREADS := $(shell n=$$(nproc 2>/dev/null || echo 1); [ $$n -gt 4 ] || n=4; echo $$n)
-
 test: install-test-tools
-	RUST_TEST_THREADS=$(THREADS) cargo test --workspace --lib --bins --tests --locked --no-fail-fast
+	cargo test --workspace --lib --bins --tests --locked --no-fail-fast
 
 # What fits an hour of the benchmarks, into bench/RESULTS.md; some need root.
 bench: build

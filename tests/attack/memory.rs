@@ -22,8 +22,12 @@ fn score(pid: u32) -> i32 {
     std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).map_or(0, |text| text.trim().parse().unwrap())
 }
 
-/// Does to one worker of a run what the kernel does.
+/// Does to one worker of a run what the kernel does: it costs its row. The worker may end between being seen and the signal; then again.
 fn killed(words: &[&str], store: &str) {
+    assert!((0..10).any(|_| is_lost(words, store)), "the worker {words:?} was killed, and its row is measured");
+}
+
+fn is_lost(words: &[&str], store: &str) -> bool {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("run.json");
     let mut command = Command::new(binary());
@@ -56,8 +60,10 @@ fn killed(words: &[&str], store: &str) {
         let mut rows = kept.measurements.iter().filter(|m| m.probe == "site.round");
         rows.find(|m| m.params.text("store") == Some(store)).unwrap()
     };
-    assert!(row(store).outcome != Outcome::Measured && row(store).reason.as_ref().unwrap().contains("SIGKILL"), "{:?}", row(store));
     assert_eq!(row("files-open").outcome, Outcome::Measured);
+    let lost = row(store).outcome != Outcome::Measured;
+    assert!(!lost || row(store).reason.as_ref().unwrap().contains("SIGKILL"), "{:?}", row(store));
+    lost
 }
 
 #[test]
