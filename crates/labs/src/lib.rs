@@ -33,7 +33,7 @@ pub fn meaning(probe: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::descriptor::of_before;
+    use fingerpost_record::descriptor::{of_before, table};
     use fingerpost_record::{Param, Params, Profile};
 
     use super::*;
@@ -41,7 +41,9 @@ mod tests {
     #[test]
     fn records_of_before_have_the_rows_of_each_lab_in_its_table() {
         let none = Params::new();
-        for (lab, probe) in REGISTRY.iter().flat_map(|lab| lab.probes.iter().map(move |(probe, _)| (lab, probe))) {
+        // A lab with a table of its own came after them.
+        let before = REGISTRY.iter().filter(|lab| lab.table.place() < table::ORDER.len());
+        for (lab, probe) in before.flat_map(|lab| lab.probes.iter().map(move |(probe, _)| (lab, probe))) {
             assert_eq!(of_before(probe, [&none, &none]).table, *lab.table, "{probe}");
         }
         for of in [
