@@ -2,7 +2,8 @@
 //!
 //! A file that has not changed (time and size) is not read again, so that listing 1,000 runs costs 1,000 looks at a directory entry.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
@@ -91,16 +92,14 @@ fn cleaned(head: Head) -> Head {
 /// hundred times as long; they are only good for choosing runs.
 fn tables_in(text: &[u8]) -> Vec<Table> {
     let key = b"\"probe\"";
-    let mut found: Vec<Table> = Vec::new();
-    for at in Finder::new(key).find_iter(text).take(MAX_ROWS) {
-        let Some(table) = table_of(&text[at + key.len()..]) else { continue };
-        if !found.contains(&table) {
-            found.push(table);
-        }
+    // By their keys, so that a run that names another table in each row takes no longer than one that has as many rows.
+    let mut found: BTreeMap<Cow<str>, Table> = BTreeMap::new();
+    for table in Finder::new(key).find_iter(text).take(MAX_ROWS).filter_map(|at| table_of(&text[at + key.len()..])) {
+        found.entry(table.key.clone()).or_insert(table);
     }
-    found.sort_by(|a, b| (a.place(), &a.key).cmp(&(b.place(), &b.key)));
-    found.dedup_by(|a, b| a.key == b.key);
-    found
+    let mut tables: Vec<Table> = found.into_values().collect();
+    tables.sort_by(|a, b| a.order().cmp(&b.order()));
+    tables
 }
 
 /// What follows this mark, with any space around it.

@@ -1,7 +1,7 @@
 //! What a probe says of itself.
 
 use fingerpost_measure::Center;
-use fingerpost_record::descriptor::{Descriptor, OWN_CACHES, Table, lmbench_name};
+use fingerpost_record::descriptor::{Descriptor, OWN_CACHES, Table, is_beyond_caches, lmbench_name};
 pub use fingerpost_record::descriptor::{Exercises, HostDependence, table};
 use fingerpost_record::{Better, Measurement, Outcome, Param, Params, Unit};
 
@@ -106,14 +106,14 @@ impl Probe {
 
     /// What a record says of a row with these parameters.
     pub fn descriptor(&self, params: &Params) -> Descriptor {
-        let much = || ["size", "resident"].into_iter().filter_map(|key| params.int(key)).any(|bytes| bytes > OWN_CACHES);
+        let int = |key: &str| params.int(key);
         Descriptor {
             place: crate::all().filter(|probe| probe.table.key == self.table.key).position(|p| p.name == self.name).map(|n| n as u32),
             exercises: self.exercises,
             entries: self.entries,
             waits_for_device: self.waits_for_device,
-            depends_on_host: self.depends_on_host.filter(|made| *made != HostDependence::Memory || much()),
-            lmbench: self.lmbench.and_then(|name| lmbench_name(name, |key| params.int(key))),
+            depends_on_host: self.depends_on_host.filter(|made| *made != HostDependence::Memory || is_beyond_caches(int)),
+            lmbench: self.lmbench.and_then(|name| lmbench_name(name, int)),
             ..Descriptor::of(self.table)
         }
     }

@@ -116,6 +116,11 @@ impl Descriptor {
 /// Bytes that no core's own caches hold: what is beyond them is shared with other cores, and on a virtual machine with other guests.
 pub const OWN_CACHES: i64 = 8 << 20;
 
+/// Whether a row with these parameters is about more memory than that.
+pub fn is_beyond_caches(int: impl Fn(&str) -> Option<i64>) -> bool {
+    ["size", "resident"].into_iter().filter_map(int).any(|bytes| bytes > OWN_CACHES)
+}
+
 /// What lmbench calls a row with these parameters: a name, with a parameter in the place of each `{parameter}` of it; one that `K` follows
 /// is told in KiB. Nothing where a parameter is missing, and for files of other sizes than lmbench's own, 0 and 10 KiB.
 pub fn lmbench_name(name: &'static str, int: impl Fn(&str) -> Option<i64>) -> Option<Cow<'static, str>> {

@@ -24,8 +24,7 @@ pub(crate) const OF_THROUGHPUT: Definition = Definition {
     version: VERSION,
     ..Definition::RATE
 };
-pub(crate) const OF_LATENCY: Definition =
-    Definition { probe: LATENCY, ..Definition { unit: Unit::Nanoseconds, better: Better::Lower, ..OF_THROUGHPUT } };
+pub(crate) const OF_LATENCY: Definition = Definition { probe: LATENCY, unit: Unit::Nanoseconds, better: Better::Lower, ..OF_THROUGHPUT };
 
 /// More failed transactions than this, as a share of all, and the rest is not what was to be measured.
 const TOLERABLE_ERRORS: f64 = 0.001;

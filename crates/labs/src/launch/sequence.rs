@@ -167,10 +167,9 @@ fn home(scratch: &Path, memory_group: &MemoryGroup) -> Home {
 }
 
 fn read_counters(sequence: &mut Sequence, memory_group: &MemoryGroup) -> paging::Reading {
-    let cpu = || system::own_cpu_time();
-    let begun = cpu();
+    let begun = system::own_cpu_time();
     let reading = paging::read(&Paths::system(), &memory_group.directories());
-    sequence.self_cost += (cpu() - begun).as_secs_f64();
+    sequence.self_cost += (system::own_cpu_time() - begun).as_secs_f64();
     reading
 }
 

@@ -129,8 +129,7 @@ fn file_name(item: &Item) -> String {
 fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
     let hosts: BTreeSet<&str> = runs.iter().map(|r| r.0.hostname.as_str()).collect();
     let kernels: BTreeSet<&str> = runs.iter().map(|r| r.0.kernel.as_str()).collect();
-    let labs: BTreeMap<(usize, &str), &str> =
-        runs.iter().flat_map(|r| &r.1.tables).map(|table| ((table.place(), &*table.key), &*table.title)).collect();
+    let labs: BTreeMap<(usize, &str), &str> = runs.iter().flat_map(|r| &r.1.tables).map(|table| (table.order(), &*table.title)).collect();
     let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
     html! {
         form class="filter card" method="get" role="search" data-live="runs" {

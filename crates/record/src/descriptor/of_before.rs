@@ -3,7 +3,7 @@
 //! The list is closed. A probe or lab of today says in its descriptor what it is.
 
 use super::table::{self, Table};
-use super::{Descriptor, Exercises, HostDependence, OWN_CACHES, lmbench_name};
+use super::{Descriptor, Exercises, HostDependence, is_beyond_caches, lmbench_name};
 use crate::params::Params;
 
 /// Probes by what their names begin with, their table, and those of them that have a place in it, after those of families before.
@@ -123,7 +123,6 @@ fn entries(family: &str, name: &str) -> Option<f64> {
 }
 
 fn depends_on_host(probe: &str, int: impl Fn(&str) -> Option<i64>) -> Option<HostDependence> {
-    let much = || ["size", "resident"].into_iter().filter_map(&int).any(|bytes| bytes > OWN_CACHES);
     // The primitives' bandwidth is that of the good tenth of all processes, which repeats as their spread lets expect.
     let good_tenth = || matches!(probe, "memory.read" | "memory.write" | "memory.copy") && int("threads").is_none();
     match probe {
@@ -131,7 +130,7 @@ fn depends_on_host(probe: &str, int: impl Fn(&str) -> Option<i64>) -> Option<Hos
         "fs.fsync" | "fs.fdatasync" => Some(HostDependence::Disk),
         "database.throughput" | "database.latency" | "web.throughput" | "web.latency" => Some(HostDependence::Server),
         _ if !probe.starts_with("memory.") && !probe.starts_with("process.") => None,
-        _ => (much() && !good_tenth()).then_some(HostDependence::Memory),
+        _ => (is_beyond_caches(&int) && !good_tenth()).then_some(HostDependence::Memory),
     }
 }
 

@@ -26,6 +26,11 @@ impl Table {
     pub fn place(&self) -> usize {
         ORDER.iter().position(|table| table.key == self.key).unwrap_or(ORDER.len())
     }
+
+    /// What tables are ordered by: their place, and by their keys those that have none of their own.
+    pub fn order(&self) -> (usize, &str) {
+        (self.place(), &self.key)
+    }
 }
 
 /// A static per table, and [`ORDER`].

@@ -195,7 +195,8 @@ fn shown(table: &Table) -> Table {
 
 /// A row's place: that of its table, the table's key where tables have one place, and its own, those without one last.
 pub(crate) fn place(descriptor: &Descriptor) -> (usize, String, u32) {
-    (descriptor.table.place(), descriptor.table.key.to_string(), descriptor.place.unwrap_or(u32::MAX))
+    let (table, key) = descriptor.table.order();
+    (table, key.to_owned(), descriptor.place.unwrap_or(u32::MAX))
 }
 
 /// The rows in the order shown: that of the groups and their probes, then of the parameters. They are measured in a random order, which
