@@ -266,6 +266,7 @@ pub static PROBES: &[Probe] = &[
         name: "fs.fsync",
         waits_for_device: true,
         depends_on_host: Some(HostDependence::Disk),
+        calls: &["fsync"],
         summary: "append a block and make it durable",
         timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its allocation reach the disk; \
              the file is emptied, outside of the time, every 4 MiB.",
@@ -280,6 +281,7 @@ pub static PROBES: &[Probe] = &[
         name: "fs.fdatasync",
         waits_for_device: true,
         depends_on_host: Some(HostDependence::Disk),
+        calls: &["fdatasync"],
         summary: "overwrite a block and make it durable",
         timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data reaches the disk.",
         pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",

@@ -43,6 +43,9 @@ pub struct Probe {
     pub depends_on_host: Option<HostDependence>,
     /// What lmbench calls the same operation, where it has it, with a parameter in the place of each `{parameter}` ([`lmbench_name`]).
     pub lmbench: Option<&'static str>,
+    /// System calls, by their names in the kernel, that an operation stands for where a program's calls are counted. Of several probes of a
+    /// call the first measured one is taken.
+    pub calls: &'static [&'static str],
     /// One line for `list`.
     pub summary: &'static str,
     /// What exactly lies between the two readings of the clock.
@@ -76,6 +79,7 @@ pub const LATENCY: Probe = Probe {
     waits_for_device: false,
     depends_on_host: None,
     lmbench: None,
+    calls: &[],
     summary: "",
     timed: "",
     pitfalls: "",
@@ -114,6 +118,7 @@ impl Probe {
             waits_for_device: self.waits_for_device,
             depends_on_host: self.depends_on_host.filter(|made| *made != HostDependence::Memory || is_beyond_caches(int)),
             lmbench: self.lmbench.and_then(|name| lmbench_name(name, int)),
+            calls: self.calls.iter().map(|call| (*call).into()).collect(),
             ..Descriptor::of(self.table)
         }
     }

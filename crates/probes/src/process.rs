@@ -190,6 +190,7 @@ pub static PROBES: &[Probe] = &[
         variants: || rows("resident", [0, 8 << 20, 64 << 20]),
         name: "process.fork",
         lmbench: Some("fork proc"),
+        calls: &["fork"],
         summary: "fork a child that exits, and wait for it",
         timed: "fork, the child's _exit and waitpid, on one CPU; `resident` is memory touched beyond the process's own 1 MiB or so.",
         pitfalls: "grows with the resident memory of the process that forks. Small pages: a process with huge pages forks faster than this.",
@@ -198,6 +199,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.vfork",
+        calls: &["vfork"],
         summary: "a child that shares the memory and exits",
         timed: "clone with CLONE_VM and CLONE_VFORK (which is vfork, with a stack for the child), the child's exit and waitpid, on one CPU.",
         run: vfork,
@@ -213,6 +215,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.exec",
+        calls: &["execve"],
         summary: "fork and exec of a tiny program",
         timed: "fork, execve of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
         pitfalls: "lmbench's program is linked dynamically: compare its figure with process.exec_dynamic.",

@@ -155,6 +155,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.poll",
+        calls: &["poll"],
         summary: "poll over idle TCP connections",
         timed: "poll for reading over as many idle loopback TCP connections with a zero timeout; none is ever ready.",
         run: poll,
@@ -162,6 +163,7 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "syscall.epoll",
+        calls: &["epoll_wait"],
         summary: "epoll_wait over idle TCP connections",
         timed: "epoll_wait with a zero timeout on a set of as many idle loopback TCP connections; none is ever ready.",
         pitfalls: "does not depend on the number of idle connections; adding one to the set is not timed.",

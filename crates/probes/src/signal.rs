@@ -132,6 +132,7 @@ pub static PROBES: &[Probe] = &[
         name: "signal.install",
         entries: Some(1.0),
         lmbench: Some("sig inst"),
+        calls: &["rt_sigaction"],
         summary: "install a signal handler",
         timed: "sigaction of the C library: a handler set for SIGUSR1, the old action read back.",
         run: install,

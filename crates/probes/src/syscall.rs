@@ -100,6 +100,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "syscall.null",
         lmbench: Some("null call"),
+        calls: &["futex", "fcntl", "lseek"],
         summary: "a system call that does next to nothing: getppid",
         timed: "getppid by its raw number: entry, a field of the task, exit.",
         pitfalls: "a seccomp filter (containers) and speculation mitigations show here first. Others can be cheaper: on one guest with Linux 6.18 getuid took \
@@ -110,6 +111,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "syscall.read",
         lmbench: Some("null I/O"),
+        calls: &["read", "pread64", "recvfrom"],
         summary: "read one byte from /dev/zero",
         timed: "read of one byte from /dev/zero: entry, descriptor, the driver's read, one byte stored, exit.",
         pitfalls: "lmbench's “null I/O” is the mean of this and syscall.write.",
@@ -119,6 +121,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "syscall.write",
         lmbench: Some("null I/O"),
+        calls: &["write", "pwrite64", "sendto"],
         summary: "write one byte to /dev/null",
         timed: "write of one byte to /dev/null: entry, descriptor, the driver's write, exit.",
         pitfalls: "lmbench's “null I/O” is the mean of this and syscall.read.",
@@ -128,6 +131,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "syscall.stat",
         lmbench: Some("stat"),
+        calls: &["stat", "newfstatat"],
         summary: "stat of a file by its path",
         timed: "stat of an empty file in the work directory by its absolute path: path walk in the cache, attributes, exit.",
         pitfalls: "each component of the work directory's path costs a step of the walk.",
@@ -137,6 +141,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "syscall.fstat",
         lmbench: Some("fstat"),
+        calls: &["fstat"],
         summary: "stat of an open file",
         timed: "fstat of an open empty file in the work directory: descriptor, attributes, exit.",
         run: fstat,
@@ -146,6 +151,7 @@ pub static PROBES: &[Probe] = &[
         name: "syscall.open_close",
         entries: Some(2.0),
         lmbench: Some("open clos"),
+        calls: &["openat"],
         summary: "open a file and close it",
         timed: "open of an empty file in the work directory read-only by its absolute path, and close of the descriptor.",
         pitfalls: "each component of the work directory's path costs a step of the walk.",

@@ -269,6 +269,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         lmbench: Some("Mmap Latency"),
         name: "vm.mmap",
+        calls: &["mmap"],
         summary: "map anonymous memory",
         timed: "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that size; unmapping is outside.",
         pitfalls: "in a process without holes the kernel's tree of mappings grows, which costs a third more; lmbench maps a file, touches and unmaps it.",
@@ -279,6 +280,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "vm.munmap",
         depends_on_host: Some(HostDependence::Pages),
+        calls: &["munmap"],
         summary: "unmap touched memory",
         timed: "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages and its page table are freed.",
         variants: || rows("pages", [1, 256]),
@@ -288,6 +290,7 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "vm.mprotect",
         entries: Some(1.0),
+        calls: &["mprotect"],
         summary: "change the rights of touched memory",
         timed: "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is the mean of both ways.",
         pitfalls: "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for that as well.",

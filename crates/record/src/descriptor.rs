@@ -85,13 +85,25 @@ pub struct Descriptor {
     /// What lmbench calls such a row, where it has one like it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lmbench: Option<Cow<'static, str>>,
+    /// System calls, by their names in the kernel, that an operation of it stands for where a program's calls are counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Cow<'static, str>>,
 }
 
 impl Descriptor {
     /// Of a row in this table, of which nothing else is known: that of a server or program under load.
     pub fn of(table: &Table) -> Descriptor {
         let table = table.clone();
-        Descriptor { table, place: None, exercises: None, entries: None, waits_for_device: false, depends_on_host: None, lmbench: None }
+        Descriptor {
+            table,
+            place: None,
+            exercises: None,
+            entries: None,
+            waits_for_device: false,
+            depends_on_host: None,
+            lmbench: None,
+            calls: Vec::new(),
+        }
     }
 
     /// Why no record may hold it.
@@ -105,6 +117,10 @@ impl Descriptor {
         }
         if title.is_empty() || title.len() > 200 || self.lmbench.as_ref().is_some_and(|name| name.len() > 200) {
             return Err("the title of its table is empty, or a name in its descriptor is too long".into());
+        }
+        let is_call = |name: &str| (1..=40).contains(&name.len()) && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+        if self.calls.len() > 32 || !self.calls.iter().all(|name| is_call(name)) {
+            return Err("it stands for more than 32 system calls, or for one whose name is not of lower-case letters, digits and _".into());
         }
         match self.entries {
             Some(n) if !(0.0..=1e9).contains(&n) => Err(format!("an operation cannot enter the kernel {n} times")),

@@ -259,6 +259,9 @@ mod tests {
             ("-1 times", |r| {
                 r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor { entries: Some(-1.0), ..d });
             }),
+            ("system calls", |r| {
+                r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor { calls: vec!["re ad".into()], ..d });
+            }),
             ("more than 32", |r| r.experiments = vec![fixture::experiment(); 33]),
             ("pairs of stretches", |r| r.experiments = vec![with_experiment(|e| e.pairs = vec![e.pairs[0]; 101])]),
             ("experiments[0]: the estimate", |r| r.experiments = vec![with_experiment(|e| e.effect.as_mut().unwrap().low = 9.0)]),

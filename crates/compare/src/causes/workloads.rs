@@ -18,7 +18,8 @@ const WITHOUT_ROW: f64 = 0.10;
 /// The waterfall of every workload step that both sides have a budget of.
 pub(crate) fn waterfalls(base: &Side, new: &Side, rows: &[Row]) -> Vec<Waterfall> {
     let timed = rows.iter().filter(|r| r.unit == Unit::Nanoseconds);
-    let costs: Vec<UnitCost> = timed.map(|r| UnitCost { probe: &r.probe, base: r.base.value, new: r.new.value }).collect();
+    let costs: Vec<UnitCost> =
+        timed.map(|r| UnitCost { probe: &r.probe, calls: &r.descriptor.calls, base: r.base.value, new: r.new.value }).collect();
     waterfall::waterfalls(base.evidence(), new.evidence(), &costs)
 }
 

@@ -1,12 +1,12 @@
 //! `hyperfine --export-json`.
 
+use fingerpost_measure::estimate::across_processes;
 use fingerpost_record::load::MAX_ROWS;
 use fingerpost_record::{Better, Estimate, Host, Measurement, Param, Params, Run, Unit};
 use serde::Deserialize;
 
 use super::bounded::{List, Texts};
 use super::{ImportError, MAX_BYTES, MAX_REPETITIONS, clean, row, run, syntax};
-use crate::references::median_interval;
 
 const FORMAT: &str = "hyperfine";
 /// The most parameters of a command.
@@ -59,8 +59,9 @@ fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
     if let Some(bad) = times.iter().find(|t| !t.is_finite() || **t < 0.0) {
         return Err(invalid(format!("a time of {} s", bad / 1e9)));
     }
-    let estimate = if times.is_empty() { summary(entry) } else { Some(median_interval(&times)) };
-    let estimate = estimate.ok_or_else(|| invalid(format!("a mean of {} s", entry.mean)))?;
+    let estimate = if times.is_empty() { summary(entry) } else { across_processes(&times) };
+    let mut estimate = estimate.ok_or_else(|| invalid(format!("a mean of {} s", entry.mean)))?;
+    estimate.low = estimate.low.max(0.0);
     let mut params = Params::new().with("command", clean(&fingerpost_record::secret::cut(&entry.command), 1000));
     for (key, value) in &entry.parameters.0 {
         params = params.with(&clean(key, 100), Param::parse(&clean(value, 1000)));
@@ -74,12 +75,12 @@ fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
     Ok(row)
 }
 
-/// Without the single times, the median or mean with the standard deviation as it is.
+/// Without the single times, the median or mean with the standard deviation as it is; without one it is taken for a single time.
 fn summary(entry: &Entry) -> Option<Estimate> {
-    let value = entry.median.unwrap_or(entry.mean) * 1e9;
-    let half = entry.stddev.unwrap_or(0.0) * 1e9 * 1.96;
-    let ok = value.is_finite() && half.is_finite() && value >= 0.0 && half >= 0.0;
-    ok.then(|| Estimate { value, low: (value - half).max(0.0), high: value + half, confidence: 0.95 })
+    let value = Some(entry.median.unwrap_or(entry.mean) * 1e9).filter(|v| v.is_finite() && *v >= 0.0)?;
+    let Some(deviation) = entry.stddev else { return across_processes(&[value]) };
+    let half = Some(deviation * 1e9 * 1.96).filter(|half| half.is_finite() && *half >= 0.0)?;
+    Some(Estimate { value, low: value - half, high: value + half, confidence: 0.95 })
 }
 
 #[cfg(test)]
@@ -96,6 +97,15 @@ mod tests {
         assert_eq!(first.process_values().len(), 5);
         assert!((first.estimate.unwrap().value - 0.1015e9).abs() < 1.0);
         assert_eq!(first.params.int("n"), Some(5));
+        let width = |run: &Run, i: usize| run.measurements[i].estimate.map(|e| e.high / e.low).unwrap();
+        assert!(width(&run, 1) > 1.5, "one time says nothing of its spread");
+        let none = hyperfine(
+            br#"{"results":[{"command":"x","mean":0.1,"stddev":null},{"command":"y","mean":0.1,"stddev":0.001},
+            {"command":"z","mean":0}]}"#,
+        )
+        .unwrap();
+        assert_eq!(none.measurements[2].estimate.unwrap().low, 0.0);
+        assert!(width(&none, 0) > 1.5 && (width(&none, 1) - 1.04).abs() < 0.001);
         assert_eq!(run.measurements[1].outcome, fingerpost_record::Outcome::Untrusted);
         assert_eq!(run.id, hyperfine(text).unwrap().id);
     }
@@ -109,6 +119,8 @@ mod tests {
             br#"{"results":[]}"#,
             br#"{"results":[{"command":"x","mean":1,"times":[-1]}]}"#,
             br#"{"results":[{"command":"x","mean":1e999}]}"#,
+            br#"{"results":[{"command":"x","mean":-1}]}"#,
+            br#"{"results":[{"command":"x","mean":1,"stddev":-1}]}"#,
             b"\xff\xfe",
         ] {
             let error = hyperfine(bad).unwrap_err().to_string();

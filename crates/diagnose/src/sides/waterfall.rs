@@ -1,5 +1,6 @@
 //! Two budgets of one workload step, and what takes one to the other.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use fingerpost_record::{Budget, Layer, Params, Unit};
@@ -10,40 +11,13 @@ use crate::steps::Evidence;
 use super::clues::Clues;
 use super::older::wall;
 
-/// The system calls whose count times the unit cost of a probe is held against the budget.
-const SYSCALL_COUNT: &[(&str, &str)] = &[
-    ("read", "syscall.read"),
-    ("pread64", "syscall.read"),
-    ("write", "syscall.write"),
-    ("pwrite64", "syscall.write"),
-    ("stat", "syscall.stat"),
-    ("newfstatat", "syscall.stat"),
-    ("fstat", "syscall.fstat"),
-    ("openat", "syscall.open_close"),
-    ("poll", "syscall.poll"),
-    ("epoll_wait", "syscall.epoll"),
-    ("futex", "syscall.null"),
-    ("fcntl", "syscall.null"),
-    ("lseek", "syscall.null"),
-    ("recvfrom", "syscall.read"),
-    ("sendto", "syscall.write"),
-    ("mmap", "vm.mmap"),
-    ("munmap", "vm.munmap"),
-    ("mprotect", "vm.mprotect"),
-    ("clone", "thread.create"),
-    ("fork", "process.fork"),
-    ("vfork", "process.vfork"),
-    ("execve", "process.exec"),
-    ("fsync", "fs.fsync"),
-    ("fdatasync", "fs.fdatasync"),
-    ("rt_sigaction", "signal.install"),
-];
-
 /// What one operation of a probe costs on either side, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitCost<'a> {
     /// The probe.
     pub probe: &'a str,
+    /// The system calls that it stands for, whose counts times its cost are held against the budget.
+    pub calls: &'a [Cow<'static, str>],
     /// On the base side.
     pub base: f64,
     /// On the new side.
@@ -125,11 +99,14 @@ const WORTH_TELLING: f64 = 1e-9;
 /// Unit costs times counts: what the slower primitives alone would add to a transaction that makes as many calls as before.
 fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     let change = fall.new_seconds - fall.base_seconds;
-    let (mut seconds, mut needed) = (0.0, Vec::new());
-    for (call, probe) in SYSCALL_COUNT {
+    let (mut seconds, mut needed, mut seen) = (0.0, Vec::new(), BTreeSet::new());
+    for (call, cost) in costs.iter().flat_map(|cost| cost.calls.iter().map(move |call| (call, cost))) {
+        // Of several rows the first is taken.
+        if !seen.insert(call) {
+            continue;
+        }
         let Some(each) = clues.per_transaction(&format!("server.call.{call}.count")) else { continue };
         let [before, after] = clues.base_first(each);
-        let Some(cost) = costs.iter().find(|c| c.probe == *probe) else { continue };
         // Slower calls at the old count, and additional calls at the new cost.
         let added = ((cost.new - cost.base) * before + (after - before) * cost.new) * 1e-9;
         if added.abs() < WORTH_TELLING {

@@ -69,6 +69,28 @@ const LMBENCH: &[(&str, &str)] = &[
     ("memory.copy", "Bcopy"),
 ];
 
+/// The system calls that their operations stand for.
+const CALLS: &[(&str, &[&str])] = &[
+    ("syscall.null", &["futex", "fcntl", "lseek"]),
+    ("syscall.read", &["read", "pread64", "recvfrom"]),
+    ("syscall.write", &["write", "pwrite64", "sendto"]),
+    ("syscall.stat", &["stat", "newfstatat"]),
+    ("syscall.fstat", &["fstat"]),
+    ("syscall.open_close", &["openat"]),
+    ("syscall.poll", &["poll"]),
+    ("syscall.epoll", &["epoll_wait"]),
+    ("signal.install", &["rt_sigaction"]),
+    ("process.fork", &["fork"]),
+    ("process.vfork", &["vfork"]),
+    ("process.exec", &["execve"]),
+    ("thread.create", &["clone"]),
+    ("vm.mmap", &["mmap"]),
+    ("vm.munmap", &["munmap"]),
+    ("vm.mprotect", &["mprotect"]),
+    ("fs.fsync", &["fsync"]),
+    ("fs.fdatasync", &["fdatasync"]),
+];
+
 /// The descriptor of a probe's row by its name and parameters, which may be in two places: those that it has, and those that were taken out.
 pub fn of_before(probe: &str, params: [&Params; 2]) -> Descriptor {
     let int = |key: &str| params.into_iter().find_map(|p| p.int(key));
@@ -77,6 +99,7 @@ pub fn of_before(probe: &str, params: [&Params; 2]) -> Descriptor {
     let table = known.map_or(&table::OTHER, |(_, table, _)| *table);
     let of_table = FAMILIES.iter().filter(|(_, of, _)| of.key == table.key);
     let lmbench = LMBENCH.iter().find(|(of, _)| *of == probe);
+    let calls = CALLS.iter().find(|(of, _)| *of == probe).map_or(&[][..], |(_, calls)| calls);
     Descriptor {
         place: of_table
             .flat_map(|(of, _, names)| names.iter().map(move |n| (*of, *n)))
@@ -87,6 +110,7 @@ pub fn of_before(probe: &str, params: [&Params; 2]) -> Descriptor {
         waits_for_device: matches!(probe, "fs.fsync" | "fs.fdatasync" | "fs.append"),
         depends_on_host: depends_on_host(probe, int),
         lmbench: lmbench.and_then(|(_, name)| lmbench_name(name, int)),
+        calls: calls.iter().map(|call| (*call).into()).collect(),
         ..Descriptor::of(table)
     }
 }
