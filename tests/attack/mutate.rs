@@ -42,7 +42,7 @@ fn variable(name: &str) -> Option<u64> {
 impl Plan {
     fn from_environment() -> Plan {
         let cases = variable("CASES");
-        let seconds = variable("SECONDS").unwrap_or(if cases.is_some() { 24 * 3600 } else { 12 });
+        let seconds = variable("SECONDS").unwrap_or(if cases.is_some() { 24 * 3600 } else { 6 });
         Plan {
             cases: cases.unwrap_or(u64::MAX),
             until: Instant::now() + Duration::from_secs(seconds),

@@ -120,7 +120,7 @@ fn rows(id: &str, side: &str, count: usize) -> Run {
 fn rows_that_do_not_align_take_linear_time() {
     let home = Home::new();
     for profile in [Profile::Quick, Profile::Imported] {
-        let cpu = [2_500, 20_000].map(|count| {
+        let cpu = [1_250, 10_000].map(|count| {
             let base = Run { profile, ..rows("20260102T030405Z-00000001", "base", count) };
             let new = Run { profile, ..rows("20260102T030405Z-00000002", "new", count) };
             let files = [home.write("a.json", text(&base)), home.write("b.json", text(&new))];

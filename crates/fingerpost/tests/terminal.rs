@@ -104,7 +104,7 @@ const COMMANDS: &[&str] = &[
     "list lmbench.null_io",
     "run syscall.null clock --profile quick --budget 1",
     "run memory.latency --budget 1 --set size=4096,65536",
-    "run site --budget 2 --set parts=rounds",
+    "run site --budget 1 --set parts=rounds --set pages=100 --set urls=20",
     "ab syscall.poll --a fds=50 --b fds=200 --budget 1",
     "compare ref:g5-2.5-linux ref:g5-2.7-darwin",
     "prove client.saturated --seconds 2",
