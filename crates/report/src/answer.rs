@@ -107,8 +107,8 @@ fn unaccused(e: &Explanation) -> Option<String> {
 /// What a run of primitives is to a person: its key figures, else its first ones.
 fn primitives(groups: &[Group]) -> Option<String> {
     let takes = |what: &str, row: &Row| {
-        let f = row.figure?;
-        Some(format!("{what} {} {} {}", if row.better == Better::Lower { "takes" } else { "reaches" }, f.value(), f.symbol()))
+        let figure = row.figure?.told();
+        Some(format!("{what} {} {figure}", if row.better == Better::Lower { "takes" } else { "reaches" }))
     };
     let article = |name: &str| format!("{} {name}", if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" });
     let keys = key_figures::of(groups).into_iter().filter_map(|(name, row)| takes(&article(name), row));

@@ -60,6 +60,13 @@ impl Figure {
         parts.iter().filter(|p| !p.is_empty()).cloned().collect::<Vec<_>>().join(" ")
     }
 
+    /// As a sentence tells it: the value and its unit, and the interval where it is more than a tenth of the value either way.
+    pub fn told(&self) -> String {
+        let Estimate { value, low, high, .. } = self.estimate;
+        let alone = format!("{} {}", self.value(), self.symbol());
+        if high - low > 0.2 * value.abs() { format!("{alone} ({})", self.interval()) } else { alone }
+    }
+
     /// Another value (a percentile) in this figure's scale and digits.
     pub fn number(&self, value: f64) -> String {
         let decimals = self.decimals();
@@ -96,6 +103,14 @@ mod tests {
         assert_eq!(text(2.41e9, 2.40e9, 2.42e9, Unit::BytesPerSecond), "2.410 ± 0.010 GB/s");
         assert_eq!(text(3.0, 3.0, 3.0, Unit::Count), "3.000");
         assert_eq!(text(0.0, 0.0, 0.0, Unit::Percent), "0.00 %");
+    }
+
+    #[test]
+    fn a_sentence_tells_the_interval_where_it_is_wide() {
+        let told = |low: f64, high: f64| Figure::new(Estimate { value: 31_620.0, low, high, confidence: 0.95 }, Unit::Nanoseconds).told();
+        assert_eq!(told(18_720.0, 53_390.0), "31.62 µs (18.72–53.39)");
+        assert_eq!(told(28_000.0, 35_240.0), "31.62 µs (± 3.62)");
+        assert_eq!(told(29_000.0, 34_240.0), "31.62 µs");
     }
 
     #[test]

@@ -149,9 +149,10 @@ impl SlurmCluster {
         self.says("sinfo", &["-h", "-n", &format!("n{node}"), "-o", "%T"])
     }
 
-    /// Ends a node's daemon.
+    /// Ends a node's daemon, and tells Slurm, which would find out by itself half a minute later.
     pub fn stop_node(&mut self, node: usize) {
         self.nodes[node - 1] = None;
+        self.says("scontrol", &["update", &format!("NodeName=n{node}"), "State=DOWN", "Reason=stopped"]);
     }
 
     /// Submits a job that waits, on one node, and gives its id.
