@@ -4,6 +4,8 @@
 mod common;
 #[path = "fleet/daemons.rs"]
 mod daemons;
+#[path = "fleet/programs.rs"]
+mod programs;
 #[path = "fleet/records.rs"]
 mod records;
 
@@ -11,6 +13,7 @@ use std::process::Stdio;
 
 use common::{Home, until};
 use daemons::{SlurmCluster, Sshd};
+use programs::{KUBECTL, TAKES, path_with};
 use records::{keep, made};
 
 #[test]
@@ -289,6 +292,16 @@ fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
 }
 
 #[test]
+fn a_node_whose_job_was_ended_before_it_could_say_why_is_measured_afterwards() {
+    let home = Home::with(&[]);
+    let path = path_with(&home, &TAKES);
+    let mut command = home.command(&["fleet", "run", "--slurm", "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "1"]);
+    let output = command.env("PATH", path).env("FINGERPOST", env!("CARGO_BIN_EXE_fingerpost")).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(home.path().join("bin/taken").exists() && output.status.success() && err.contains("1 measured, 0 failed"), "{err}");
+}
+
+#[test]
 fn a_program_that_no_path_shares_comes_by_srun_and_is_removed() {
     let home = Home::with(&[]);
     let Some(slurm) = SlurmCluster::start(home.path(), 1) else { return };
@@ -370,36 +383,12 @@ fn a_sweep_is_a_report_and_a_parquet_file() {
     assert!(output.status.success() && output.stdout.starts_with(b"PAR1") && output.stdout.ends_with(b"PAR1"));
 }
 
-/// A kubectl of this test's own, which has the nodes of a small cluster, runs a pod for each node that the Job names, and keeps its words.
-const KUBECTL: &str = r#"#!/bin/sh
-dir=$(dirname "$0"); echo "$*" >> "$dir/said"
-for word; do case $word in --*) ;; *) verb=$word; break;; esac; done
-case "$verb $*" in
-get*nodes*) echo '{"items":['; for n in k1 k2 k3; do [ $n = k1 ] || echo ,
-  [ $n = k3 ] && ready=False || ready=True
-  echo '{"metadata":{"name":"'$n'","labels":{"kubernetes.io/hostname":"'$n'"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"'$ready'"}]}}'
-  done; echo ']}';;
-create*) for word; do file=$word; done; cp "$file" "$dir/job.yaml";;
-get*pods*) echo '{"items":[{"metadata":{"name":"p1"},"spec":{"nodeName":"k1"},"status":{"phase":"Succeeded"}},
-  {"metadata":{"name":"p2"},"spec":{"nodeName":"k2"},"status":{"phase":"Failed"}}]}';;
-logs*p1) "$FINGERPOST" fleet node --name k1 -- syscall.null --budget 1;;
-logs*p2) echo "panic: no space";;
-delete*) ;;
-*) echo "unexpected: $*" >&2; exit 1;;
-esac
-"#;
-
 #[test]
 fn nodes_of_kubernetes_are_measured_by_a_job_that_is_removed() {
-    use std::os::unix::fs::PermissionsExt as _;
     let home = Home::with(&[]);
-    let bin = home.path().join("bin");
-    std::fs::create_dir(&bin).unwrap();
-    std::fs::write(bin.join("kubectl"), KUBECTL).unwrap();
-    std::fs::set_permissions(bin.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (path, bin) = (path_with(&home, &[("kubectl", KUBECTL)]), home.path().join("bin"));
     let words =
         ["fleet", "run", "--kubernetes", "--image", "registry.example/fingerpost:1", "-w", "k[1-4]", "-o", "s", "--", "syscall.null"];
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut command = home.command(&words);
     let output = command.env("PATH", path).env("FINGERPOST", env!("CARGO_BIN_EXE_fingerpost")).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -153,7 +153,18 @@ impl Conducting<'_> {
         let slurm = matches!(self.engine, Engine::Slurm { .. });
         let at_once = if self.alone() { 1 } else { self.at_once };
         let wait = if slurm { QUEUED } else { Duration::from_secs(self.timeout + 60) };
-        pool::run(tasks, at_once, wait, self.stop, event);
+        // One job is asked about once.
+        let mut of_all = None;
+        let mut taken =
+            |node: &str| if self.alone() { *of_all.get_or_insert_with(|| was_taken(&job, node)) } else { was_taken(&job, node) };
+        pool::run(tasks, at_once, wait, self.stop, |told| {
+            event(match told {
+                Event::Answered(node, Answer::Failed(reason)) if slurm && reason.contains(pool::NO_RECORD) && taken(&node) => {
+                    Event::Answered(node, Answer::Failed(format!("{reason}; its job {}", engine::PREEMPTED)))
+                }
+                told => told,
+            });
+        });
         if slurm && self.stop.load(Ordering::Relaxed) {
             cancel(&job);
         }
@@ -246,6 +257,14 @@ impl Conducting<'_> {
         *nodes = able;
         Ok(())
     }
+}
+
+/// Whether Slurm took this node from the job of this name for another one: on a busy node the job itself is ended before it can say so.
+fn was_taken(job: &str, node: &str) -> bool {
+    let mut command = Command::new("squeue");
+    command.args(["--noheader", "--states=preempted", "--format=%i", &format!("--name={job}"), &format!("--nodelist={node}")]);
+    let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(30));
+    said.is_ok_and(|said| !said.stdout.trim_ascii().is_empty())
 }
 
 /// Cancels the jobs of this name, which nobody else's has.

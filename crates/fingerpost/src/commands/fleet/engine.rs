@@ -38,11 +38,14 @@ pub const ASKED: &str = "fingerpost-nodes";
 /// Seconds that starting on a node and sending the record may take, on top of the run.
 const STARTING: u64 = 120;
 
+/// Slurm's words for it.
+pub const PREEMPTED: &str = "has been preempted";
+
 /// Whether a child's complaint says that Slurm took the node for a job of higher priority, or gave the job back to the queue. Nothing is
 /// known of the host by that, and it is to be tried again.
 pub fn was_preempted(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
-    ["due to preemption", "due to job requeue", "has been preempted"].iter().any(|words| reason.contains(words))
+    ["due to preemption", "due to job requeue", PREEMPTED].iter().any(|words| reason.contains(words))
 }
 
 /// One job for one node or many, under a name by which it alone can be cancelled.

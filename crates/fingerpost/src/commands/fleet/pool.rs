@@ -28,6 +28,9 @@ pub enum Event {
     Answered(String, Answer),
 }
 
+/// What is said of a child that ended before all of its nodes had answered.
+pub const NO_RECORD: &str = "and no record";
+
 /// How long is waited between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -125,7 +128,7 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn Fn
         let complaint = complaints.join().unwrap_or_default();
         Ok(match late {
             true => format!("no answer within {} seconds", timeout.as_secs()),
-            false => format!("{} ended with {status} and no record; its last words: {complaint}", task.words[0]),
+            false => format!("{} ended with {status} {NO_RECORD}; its last words: {complaint}", task.words[0]),
         })
     })
 }
