@@ -469,7 +469,7 @@ fn a_batch_script_that_is_requeued_goes_on_with_the_nodes_that_have_no_record() 
     // Slurm keeps a requeued job back for two minutes.
     slurm.start_now(&job);
     until("the second node has its record", || record("n2").exists() && slurm.job_state(&job).is_empty());
-    assert!(slurm.requeued(&dir, &job), "it was the same job, twice");
+    assert!(slurm.requeued(&job), "it was the same job, twice");
     assert!(std::fs::read(record("n1")).unwrap() == first, "what was measured is not measured again");
     let said = home.says(&["fleet", "gather", "batch", "-w", "n3", "-o", "s", "--", "syscall.null", "--budget", "1"]);
     assert!(said.status == 3 && said.err.contains("2 records gathered, 1 without one"), "{}", said.err);

@@ -189,10 +189,9 @@ impl SlurmCluster {
         self.says("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
     }
 
-    /// Whether the job's log tells of a requeue, and of what came after it.
-    pub fn requeued(&self, dir: &Path, job: &str) -> bool {
-        let log = std::fs::read_to_string(dir.join(format!("fingerpost-{job}.log"))).unwrap();
-        log.contains("DUE TO PREEMPTION") || log.contains("DUE TO JOB REQUEUE")
+    /// Whether the job was put into the queue again once. Its log does not always say so: on a busy node it is ended before it can.
+    pub fn requeued(&self, job: &str) -> bool {
+        self.says("scontrol", &["show", "job", job]).contains("Restarts=1 ")
     }
 
     /// The jobs that run, by id.

@@ -26,7 +26,7 @@ esac
 /// A Slurm that takes the node from the first job, whose child is ended before it can say so.
 pub const TAKES: [(&str, &str); 3] = [
     ("sinfo", "#!/bin/sh\necho n1 idle\n"),
-    ("squeue", "#!/bin/sh\necho 1\n"),
+    ("squeue", "#!/bin/sh\necho 2026-11-27T17:49:09\n"),
     (
         "srun",
         "#!/bin/sh\nmkdir \"${0%/*}/taken\" 2> /dev/null || exec \"$FINGERPOST\" fleet node --name n1 -- syscall.null --budget 1\n\

@@ -262,9 +262,10 @@ impl Conducting<'_> {
 /// Whether Slurm took this node from the job of this name for another one: on a busy node the job itself is ended before it can say so.
 fn was_taken(job: &str, node: &str) -> bool {
     let mut command = Command::new("squeue");
-    command.args(["--noheader", "--states=preempted", "--format=%i", &format!("--name={job}"), &format!("--nodelist={node}")]);
+    // Of one that was not taken it says N/A.
+    command.args(["--noheader", "--states=all", "--Format=PreemptTime", &format!("--name={job}"), &format!("--nodelist={node}")]);
     let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(30));
-    said.is_ok_and(|said| !said.stdout.trim_ascii().is_empty())
+    said.is_ok_and(|said| said.stdout.trim_ascii().first().is_some_and(u8::is_ascii_digit))
 }
 
 /// Cancels the jobs of this name, which nobody else's has.
