@@ -23,9 +23,10 @@ fn score(pid: u32) -> i32 {
     std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).map_or(0, |text| text.trim().parse().unwrap())
 }
 
-/// Does to one worker of a run what the kernel does: it costs its row. A worker that ended before it could be stopped tells nothing.
+/// Does to one worker of a run what the kernel does: it costs its row. One that was not seen as the kernel's choice, or ended before it
+/// could be stopped, tells nothing.
 fn killed(words: &[&str], store: &str) {
-    assert!((0..10).any(|_| is_hit(words, store)), "no worker {words:?} could be stopped while it worked");
+    assert!((0..10).any(|_| is_hit(words, store)), "no worker {words:?} that is the kernel's choice could be stopped while it worked");
 }
 
 /// Sends a signal to a process; false where it is gone.
@@ -54,12 +55,12 @@ fn is_hit(words: &[&str], store: &str) -> bool {
     ]);
     let mut run = command.arg(&file).env("FINGERPOST_HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut found = None;
-    until("the kernel's choice is a worker", || {
+    until("the kernel's choice is a worker, or the run is over", || {
         found = worker(run.id(), words).filter(|pid| score(*pid) > score(run.id()));
-        assert!(found.is_some() || run.try_wait().unwrap().is_none(), "no worker {words:?} was ever the kernel's choice");
-        found.is_some()
+        found.is_some() || run.try_wait().unwrap().is_some()
     });
-    let worker = found.unwrap() as i32;
+    // On a busy machine it may have come and gone between two looks.
+    let Some(worker) = found.map(|pid| pid as i32) else { return false };
     signalled(worker, "-STOP");
     let mut stopped = false;
     until("it stops or is gone", || {
