@@ -159,7 +159,9 @@ impl Conducting<'_> {
             |node: &str| if self.alone() { *of_all.get_or_insert_with(|| was_taken(&job, node)) } else { was_taken(&job, node) };
         pool::run(tasks, at_once, wait, self.stop, |told| {
             event(match told {
-                Event::Answered(node, Answer::Failed(reason)) if slurm && reason.contains(pool::NO_RECORD) && taken(&node) => {
+                Event::Answered(node, Answer::Failed(reason))
+                    if slurm && reason.contains(pool::NO_RECORD) && !engine::was_preempted(&reason) && taken(&node) =>
+                {
                     Event::Answered(node, Answer::Failed(format!("{reason}; its job {}", engine::PREEMPTED)))
                 }
                 told => told,
