@@ -22,6 +22,8 @@ fn pictures() -> PathBuf {
 /// The checker's rules that a style sheet can break: colours, and what scrolls. All others are about the document,
 /// which is the same in every look.
 const OF_STYLE: &[&str] = &["color-contrast", "link-in-text-block", "scrollable-region-focusable"];
+/// Those for another width, where all colours are some that the page has at the first (`coloured_by_width`).
+const OF_WIDTH: &[&str] = &["scrollable-region-focusable"];
 
 /// What the checker, which the page has been given, finds wrong by all of its rules or by some, a line each.
 fn violations(browser: &Browser, rules: Option<&[&str]>) -> Vec<String> {
@@ -38,12 +40,12 @@ fn violations(browser: &Browser, rules: Option<&[&str]>) -> Vec<String> {
 /// The narrowest telephone, in the style sheet's pixels.
 const PHONE: u32 = 360;
 
-/// The looks of a page: name, medium, colours, width. Paper of A4 less its margins has so many pixels.
-const LOOKS: [(&str, &str, &str, u32); 4] = [
-    ("light", "screen", "light", 1200),
-    ("dark", "screen", "dark", 1200),
-    ("phone", "screen", "light", PHONE),
-    ("print", "print", "light", 718),
+/// The looks of a page: name, medium, colours, width, rules (all of them in the first). Paper of A4 less its margins has so many pixels.
+const LOOKS: [(&str, &str, &str, u32, Option<&[&str]>); 4] = [
+    ("light", "screen", "light", 1200, None),
+    ("dark", "screen", "dark", 1200, Some(OF_STYLE)),
+    ("phone", "screen", "light", PHONE, Some(OF_WIDTH)),
+    ("print", "print", "light", 718, Some(OF_STYLE)),
 ];
 
 /// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements, systems, sides.
@@ -60,6 +62,16 @@ fn undefined(browser: &Browser) -> Vec<String> {
     found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
 }
 
+/// Rules of the page's style sheets that give something a colour of its own at some widths, which is none of the page's palette.
+fn coloured_by_width(browser: &Browser) -> Vec<String> {
+    let found = browser.run(
+        "const rules = (from) => [...from.cssRules].flatMap(r => r.cssRules?.length ? [r, ...rules(r)] : [r]);
+         return [...document.styleSheets].flatMap(rules).filter(r => r.media && /width/.test(r.media.mediaText)).flatMap(rules)
+           .map(r => r.cssText).filter(text => /[{;\\s](color|background(-color)?|opacity|fill|filter): *(?!var\\()/.test(text))",
+    );
+    found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
+}
+
 /// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns without a definition.
 /// Leaves a picture of each.
 pub fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
@@ -73,13 +85,13 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
     browser.run(&format!("{AXE};"));
     // Nobody looks at pictures where nobody is.
     let watched = std::env::var_os("CI").is_none_or(|ci| ci != "true");
-    for (n, (look, medium, scheme, width)) in LOOKS.into_iter().enumerate() {
+    for (look, medium, scheme, width, rules) in LOOKS {
         // Styles alone make the difference: nothing is loaded again.
         browser.look(medium, scheme, width);
         if watched {
             browser.picture(&pictures().join(format!("{name}-{look}.png")));
         }
-        wrong.extend(violations(browser, (n > 0).then_some(OF_STYLE)).into_iter().map(|one| format!("{name}, {look}: {one}")));
+        wrong.extend(violations(browser, rules).into_iter().map(|one| format!("{name}, {look}: {one}")));
         let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
         if beyond.as_i64().unwrap() > 0 {
             wrong.push(format!("{name}, {look}: {beyond} pixels wider than the screen"));
@@ -93,6 +105,7 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
             wrong.push(format!("{name}, {look}: wider than its frame: {table}"));
         }
     }
+    wrong.extend(coloured_by_width(browser).into_iter().map(|rule| format!("{name}: a colour that depends on the width: {rule}")));
     wrong.extend(undefined(browser).into_iter().map(|column| format!("{name}: no definition of the column “{column}”")));
     wrong
 }
