@@ -167,7 +167,7 @@ fn a_servers_user_who_puts_links_everywhere_leads_root_nowhere() {
         // Links at free names do not keep the server from working, so that everything that root does comes to pass.
         for replaces in [false, true] {
             let (place, canary) = (Place::new(), Canary::new());
-            let _attacker = attacker(uid_of(user), &canary, replaces, &place);
+            let _attackers = [0, 1].map(|_| attacker(uid_of(user), &canary, replaces, &place));
             let mut run = place.start(words);
             // The run may fail: its server may not work in a directory full of links. It must end.
             until("the run ends", || {

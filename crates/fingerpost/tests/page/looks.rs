@@ -22,13 +22,10 @@ fn pictures() -> PathBuf {
 /// The checker's rules that a style sheet can break: colours, and what scrolls. All others are about the document,
 /// which is the same in every look.
 const OF_STYLE: &[&str] = &["color-contrast", "link-in-text-block", "scrollable-region-focusable"];
-/// Those for another width, where all colours are some that the page has at the first (`coloured_by_width`).
-const OF_WIDTH: &[&str] = &["scrollable-region-focusable"];
 
-/// What the checker, which the page has been given, finds wrong by these rules, or by all where none is named, a line each.
-fn violations(browser: &Browser, rules: &[&str]) -> Vec<String> {
-    let only = serde_json::json!({ "type": "rule", "values": rules }).to_string();
-    let only = if rules.is_empty() { "undefined" } else { &only };
+/// What the checker, which the page has been given, finds wrong by all of its rules or by some, a line each.
+fn violations(browser: &Browser, rules: Option<&[&str]>) -> Vec<String> {
+    let only = rules.map_or_else(|| "undefined".to_owned(), |rules| serde_json::json!({ "type": "rule", "values": rules }).to_string());
     let found = browser.run_async(&format!(
         "const done = arguments[arguments.length - 1];
          axe.run(document, {{ resultTypes: ['violations'], runOnly: {only} }}).then(
@@ -41,13 +38,12 @@ fn violations(browser: &Browser, rules: &[&str]) -> Vec<String> {
 /// The narrowest telephone, in the style sheet's pixels.
 const PHONE: u32 = 360;
 
-/// The looks of a page: name, medium, colours, width, and rules, which are all where none is named. Paper of A4 less its margins has so
-/// many pixels.
-const LOOKS: [(&str, &str, &str, u32, &[&str]); 4] = [
-    ("light", "screen", "light", 1200, &[]),
-    ("dark", "screen", "dark", 1200, OF_STYLE),
-    ("phone", "screen", "light", PHONE, OF_WIDTH),
-    ("print", "print", "light", 718, OF_STYLE),
+/// The looks of a page: name, medium, colours, width. Paper of A4 less its margins has so many pixels.
+const LOOKS: [(&str, &str, &str, u32); 4] = [
+    ("light", "screen", "light", 1200),
+    ("dark", "screen", "dark", 1200),
+    ("phone", "screen", "light", PHONE),
+    ("print", "print", "light", 718),
 ];
 
 /// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements, systems, sides.
@@ -64,16 +60,6 @@ fn undefined(browser: &Browser) -> Vec<String> {
     found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
 }
 
-/// Rules of the page's style sheets that give something a colour of its own at some widths, which is none of the page's palette.
-fn coloured_by_width(browser: &Browser) -> Vec<String> {
-    let found = browser.run(
-        "const rules = (from) => [...from.cssRules].flatMap(r => r.cssRules?.length ? [r, ...rules(r)] : [r]);
-         return [...document.styleSheets].flatMap(rules).filter(r => r.media && /width/.test(r.media.mediaText)).flatMap(rules)
-           .map(r => r.cssText).filter(text => /[{;\\s](color|background(-color)?|opacity|fill|filter):(?! *var\\()/.test(text))",
-    );
-    found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
-}
-
 /// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns without a definition.
 /// Leaves a picture of each.
 pub fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
@@ -87,30 +73,26 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
     browser.run(&format!("{AXE};"));
     // Nobody looks at pictures where nobody is.
     let watched = std::env::var_os("CI").is_none_or(|ci| ci != "true");
-    for (look, medium, scheme, width, rules) in LOOKS {
+    for (n, (look, medium, scheme, width)) in LOOKS.into_iter().enumerate() {
         // Styles alone make the difference: nothing is loaded again.
         browser.look(medium, scheme, width);
         if watched {
             browser.picture(&pictures().join(format!("{name}-{look}.png")));
         }
-        wrong.extend(violations(browser, rules).into_iter().map(|one| format!("{name}, {look}: {one}")));
+        wrong.extend(violations(browser, (n > 0).then_some(OF_STYLE)).into_iter().map(|one| format!("{name}, {look}: {one}")));
         let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
         if beyond.as_i64().unwrap() > 0 {
             wrong.push(format!("{name}, {look}: {beyond} pixels wider than the screen"));
         }
         // Tables stand below their names on a phone where they have no room beside each other: nothing is to be scrolled to, on any screen.
-        // The browser lays tables out anew where their width is asked for first: what counts is what it says then.
         let hidden = browser.run(
-            "const wide = () => [...document.querySelectorAll('.scroll')]
-               .filter(frame => frame.scrollWidth > frame.clientWidth && !frame.closest('article.document, .so-far'));
-             wide();
-             return wide().map(frame => frame.getAttribute('aria-label'))",
+            "return [...document.querySelectorAll('.scroll')]
+               .filter(frame => frame.scrollWidth > frame.clientWidth && !frame.closest('article.document, .so-far')).map(frame => frame.getAttribute('aria-label'))",
         );
         for table in hidden.as_array().expect("a list") {
             wrong.push(format!("{name}, {look}: wider than its frame: {table}"));
         }
     }
-    wrong.extend(coloured_by_width(browser).into_iter().map(|rule| format!("{name}: a colour that depends on the width: {rule}")));
     wrong.extend(undefined(browser).into_iter().map(|column| format!("{name}: no definition of the column “{column}”")));
     wrong
 }
