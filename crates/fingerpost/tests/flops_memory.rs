@@ -117,9 +117,10 @@ fn flags_of_the_user_make_rows_of_their_own() {
 #[test]
 fn memory_measures_latency_and_bandwidth_and_draws_the_staircase() {
     let home = Home::with(&[]);
-    let (said, run) = run(&home, &["memory", "--profile", "quick", "--budget", "3"]);
+    // How many rows a time is enough for is the machine's matter, and that of what else it does.
+    let mut within = ["3", "12", "48"].into_iter().map(|budget| self::run(&home, &["memory", "--profile", "quick", "--budget", budget]));
+    let (said, run) = within.find(|(_, run)| of(run, "memory.latency").len() > 40).expect("rows for the staircase");
     let latencies = of(&run, "memory.latency");
-    assert!(latencies.len() > 40, "{}", said.err);
     let failed: Vec<_> = latencies
         .iter()
         .filter(|row| row.outcome == Outcome::Failed && !row.reason.as_ref().unwrap().contains("before the run ended"))

@@ -23,6 +23,34 @@ fn pictures() -> PathBuf {
 /// which is the same in every look.
 const OF_STYLE: &[&str] = &["color-contrast", "link-in-text-block", "scrollable-region-focusable"];
 
+/// Has the checker look for contrast at the first text of each kind alone: in the first look it has looked at all of them. Contrast comes from
+/// a text's colour, size and weight, from what its ancestors paint, and from what lies above or below it; what is placed by itself may, so that
+/// every text is looked at which that meets. Returns how many texts there are, and how many are looked at.
+const ONE_OF_A_KIND: &str = "
+    const kinds = new Set(), painted = new Map(), placed = [];
+    const paint = (e) => {
+      if (!e) return '';
+      if (!painted.has(e)) {
+        const s = getComputedStyle(e);
+        if (/absolute|fixed|sticky/.test(s.position)) placed.push(e.getBoundingClientRect());
+        const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.filter, s.mixBlendMode, s.visibility, s.display === 'none'].join();
+        const above = paint(e.parentElement);
+        painted.set(e, above.endsWith(own) ? above : `${above}|${own}`);
+      }
+      return painted.get(e);
+    };
+    const meet = (a, b) => a.left <= b.right && b.left <= a.right && a.top <= b.bottom && b.top <= a.bottom;
+    const has_text = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    const texts = [...document.body.querySelectorAll('*')].filter((e) => paint(e) && has_text(e));
+    const looked_at = texts.filter((e) => {
+      const s = getComputedStyle(e), place = e.getBoundingClientRect();
+      const kind = [paint(e), e.namespaceURI, s.color, s.fill, s.fontSize, s.fontWeight, s.textShadow].join();
+      return kinds.size < kinds.add(kind).size || placed.some((p) => meet(p, place));
+    });
+    texts.forEach((e) => e.toggleAttribute('data-looked-at', looked_at.includes(e)));
+    axe.configure({ rules: [{ id: 'color-contrast', selector: '[data-looked-at]' }] });
+    return [texts.length, looked_at.length]";
+
 /// What the checker, which the page has been given, finds wrong by all of its rules or by some, a line each.
 fn violations(browser: &Browser, rules: Option<&[&str]>) -> Vec<String> {
     let only = rules.map_or_else(|| "undefined".to_owned(), |rules| serde_json::json!({ "type": "rule", "values": rules }).to_string());
@@ -78,6 +106,10 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
         browser.look(medium, scheme, width);
         if watched {
             browser.picture(&pictures().join(format!("{name}-{look}.png")));
+        }
+        if n > 0 {
+            let looked_at = browser.run(ONE_OF_A_KIND);
+            assert!(looked_at[1].as_u64().is_some_and(|texts| texts > 0), "{name}, {look}: {looked_at}");
         }
         wrong.extend(violations(browser, (n > 0).then_some(OF_STYLE)).into_iter().map(|one| format!("{name}, {look}: {one}")));
         let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
