@@ -1,9 +1,11 @@
 //! The accounts of private servers, and the host's own servers beside ours.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 
 use tempfile::TempDir;
 
@@ -193,35 +195,42 @@ fn of_root_in_others(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// What a run's own directories show of those of its server's user while it works.
+#[derive(Default)]
+struct Watch {
+    of_root: Vec<PathBuf>,
+    users: bool,
+}
+
+impl Watch {
+    fn look(&mut self, uid: u32, roots: &[PathBuf]) {
+        for root in roots {
+            of_root_in_others(root, &mut self.of_root);
+            self.users = self.users || owned_by(uid, root, 4);
+        }
+    }
+
+    #[track_caller]
+    fn saw_nothing_of_roots(&self, whose: &str) {
+        assert!(self.of_root.is_empty(), "{whose}: root's in a directory of somebody else: {:?}", self.of_root);
+        assert!(self.users, "{whose}: no directory of its user was ever seen, so that nothing of root's could be");
+    }
+}
+
 #[test]
 fn nothing_of_roots_lies_in_a_directory_of_a_servers_user() {
     if !is_root() {
         return;
     }
-    // Each user by itself, so that a directory that was seen is that lab's.
-    let of =
-        |user: &'static str| LABS.iter().filter(move |lab| lab.0 == user).for_each(|(user, words)| nothing_of_roots_while(user, words));
-    std::thread::scope(|scope| {
-        for user in ["mysql", "postgres", "www-data"] {
-            scope.spawn(move || of(user));
-        }
-    });
-}
-
-fn nothing_of_roots_while(user: &str, words: &[&str]) {
-    let place = Place::new();
-    let uid = uid_of(user);
+    // The servers that packages install are watched beside the host's own.
+    let (user, words) = LABS[4];
+    let (place, mut watch) = (Place::new(), Watch::default());
     let mut run = place.start(words);
-    let (mut found, mut is_others) = (Vec::new(), false);
     until("the run ends", || {
-        for root in roots(&place) {
-            of_root_in_others(&root, &mut found);
-            is_others = is_others || owned_by(uid, &root, 4);
-        }
-        assert!(found.is_empty(), "{words:?}: {found:?}");
+        watch.look(uid_of(user), &roots(&place));
         run.0.try_wait().unwrap().is_some()
     });
-    assert!(is_others, "{words:?}: no directory of {user} was ever seen, so this test saw nothing");
+    watch.saw_nothing_of_roots(&words.join(" "));
     assert!(run.0.wait().unwrap().success(), "{words:?}");
 }
 
@@ -232,14 +241,44 @@ fn owned_by(uid: u32, dir: &Path, depth: usize) -> bool {
     })
 }
 
-/// The host's own servers, with temporary tables in use, beside each lab: `bench/neighbours` starts both and compares.
+/// The host's own servers, with temporary tables in use, beside each lab: `bench/neighbours` starts both and compares. Meanwhile nothing of
+/// root's lies in a directory of a server's user.
 #[test]
 fn the_hosts_own_servers_are_untouched_by_ours() {
     if !is_root() {
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/neighbours");
-    let output = Command::new(script).arg("--binary").arg(binary()).arg("--short").output().unwrap();
-    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(output.status.success(), "{said}");
+    let mut command = Command::new(script);
+    command.arg("--binary").arg(binary()).arg("--short").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut script = Ends(command.spawn().unwrap());
+    let (stdout, stderr) = (script.0.stdout.take().unwrap(), script.0.stderr.take().unwrap());
+    // A line for each lab; these are its runs' users.
+    let (line, lines) = mpsc::channel();
+    let reader = std::thread::spawn(move || BufReader::new(stdout).lines().for_each(|text| _ = line.send(text.unwrap())));
+    let mut users = ["mysql", "mysql", "postgres", "www-data", "www-data"].into_iter();
+    let (mut said, mut user) = (Vec::new(), users.next());
+    let mut watch = Watch::default();
+    until("the labs end", || {
+        if let Some(user) = user {
+            watch.look(uid_of(user), &scratch_in_tmp());
+        }
+        for text in lines.try_iter() {
+            said.push((text, std::mem::take(&mut watch)));
+            user = users.next();
+        }
+        reader.is_finished()
+    });
+    let status = script.0.wait().unwrap();
+    said.extend(lines.try_iter().map(|text| (text, Watch::default())));
+    let all: String = said.iter().map(|(text, _)| format!("{text}\n")).collect();
+    assert!(status.success() && said.len() == 6, "{all}{}", std::io::read_to_string(stderr).unwrap());
+    said[..5].iter().for_each(|(text, watch)| watch.saw_nothing_of_roots(text));
+}
+
+/// Scratch directories of all runs that have their own in /tmp.
+fn scratch_in_tmp() -> Vec<PathBuf> {
+    let ours = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("fingerpost-"));
+    let of_tmp = std::fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.path()).filter(ours);
+    of_tmp.chain(["/run/fingerpost".into()]).collect()
 }

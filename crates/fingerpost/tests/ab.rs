@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use common::Home;
 use fingerpost_record::{Run, load};
 
@@ -75,6 +77,26 @@ fn huge_pages_can_be_taken_from_one_side_without_changing_the_system() {
     home.says(&["ab", "syscall.null", "--b", "thp=never", "--budget", "2", "--quiet"]).well();
     assert_eq!(setting(), before);
     assert_eq!(kept(&home)[1].host.thp.as_deref(), Some("never"));
+}
+
+/// A server that hangs up on everybody is called a few times, and not in all turns that the time has room for.
+#[test]
+fn a_server_that_gives_no_figure_is_told_after_a_few_turns() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = |name: &str| format!("url=mysql://root@{}/{name}", listener.local_addr().unwrap());
+    let (a, b) = (url("x"), url("y"));
+    let calls = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let listens = scope.spawn(|| listener.incoming().flatten().take_while(|_| calls.fetch_add(1, Ordering::SeqCst) < 200).count());
+        let home = Home::with(&[]);
+        let said = home.says(&["ab", "database", "--a", &a, "--b", &b]);
+        let called = calls.swap(200, Ordering::SeqCst);
+        std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        listens.join().unwrap();
+        assert!(said.err.contains("there is nothing to compare: the database “"), "{}", said.err);
+        assert_eq!((said.status, kept(&home).len()), (3, 0));
+        assert!((6..40).contains(&called), "{called} calls");
+    });
 }
 
 #[test]

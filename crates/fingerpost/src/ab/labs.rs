@@ -63,7 +63,9 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
     for turn in 0..MOST_TURNS {
         let spent = begun.elapsed();
-        if !goes_on(turn, spent, subject.options) {
+        // What failed as often as an interval needs it is not to be had by more turns.
+        let fails = turn == LEAST_TURNS && turns.iter().all(|runs| without_figures(runs));
+        if fails || !goes_on(turn, spent, subject.options) {
             break;
         }
         let mut pair = [None, None];
@@ -83,6 +85,11 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
     }
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
     Ok([merge(&turns[0]), merge(&turns[1])])
+}
+
+/// Whether nothing came to a figure in any of these.
+pub fn without_figures(runs: &[Run]) -> bool {
+    runs.iter().all(|run| run.measurements.iter().all(|m| m.estimate.is_none()))
 }
 
 /// Whether another turn is taken after so many: all that there are to be at the least, and what fits into the time.

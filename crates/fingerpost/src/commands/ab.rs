@@ -126,7 +126,7 @@ pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
 pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<([Run; 2], Comparison)> {
     let Planned { settings, subject, options } = planned;
     let runs = measure(args, subject, settings, options, stop)?;
-    if runs.iter().all(|run| run.measurements.iter().all(|m| m.estimate.is_none())) {
+    if ab::labs::without_figures(&runs) {
         let why = runs.iter().flat_map(|r| &r.measurements).find_map(|m| m.reason.clone()).unwrap_or("no pair was finished".into());
         anyhow::bail!("there is nothing to compare: {why}");
     }
