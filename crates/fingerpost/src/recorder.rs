@@ -8,9 +8,7 @@ use fingerpost_measure::estimate;
 use fingerpost_measure::rounds::{JobState, Listener};
 use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
-use fingerpost_record::{
-    Better, Budget, Descriptor, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit, too_few_processes,
-};
+use fingerpost_record::{Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, too_few_processes};
 
 use crate::plan::Row;
 use crate::progress::Progress;
@@ -50,16 +48,11 @@ impl<'a> Recorder<'a> {
         self.save();
     }
 
-    /// A lab that gave nothing: a row for each of its probes that says why.
+    /// A lab that gave nothing: a row of each kind that it makes, which says why.
     pub fn lab_without_figure(&mut self, lab: &Lab, outcome: Outcome, reason: &str) {
-        let without = |probe: &&str| !self.run.measurements.iter().any(|m| m.probe == **probe);
-        for probe in lab.probes.iter().map(|(probe, _)| *probe).filter(without).collect::<Vec<_>>() {
-            let rate = probe.ends_with("throughput");
-            let (unit, better) = if rate { (Unit::PerSecond, Better::Higher) } else { (Unit::Nanoseconds, Better::Lower) };
-            self.put(
-                Measurement::without_figure(probe, 1, Params::new(), unit, better, outcome, reason.to_owned())
-                    .described(Descriptor::of(lab.table)),
-            );
+        let made: Vec<String> = self.run.measurements.iter().map(|m| m.probe.clone()).collect();
+        for (of, _) in lab.rows.iter().filter(|(of, _)| !made.iter().any(|probe| probe == of.probe)) {
+            self.put(of.without_figure(Params::new(), outcome, reason.to_owned()));
         }
     }
 
@@ -200,7 +193,8 @@ fn mostly_disturbed(row: &Row, state: &JobState) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_record::Process;
+    use crate::progress::Progressing;
+    use fingerpost_record::{Better, Process, Unit};
 
     fn row() -> Row {
         Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())
@@ -229,5 +223,21 @@ mod tests {
         let skipped = JobState { skipped: Some("needs two CPUs".into()), ..JobState::default() };
         assert_eq!(measurement(&row(), &skipped).outcome, Outcome::Skipped);
         assert!(measurement(&row(), &JobState::default()).reason.is_some());
+    }
+
+    #[test]
+    fn a_lab_that_gave_nothing_has_a_row_of_each_kind_in_its_unit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (stop, progress) = (AtomicBool::new(false), Progress::start("a test", Duration::ZERO, Progressing::unless(true)));
+        let mut recorder = Recorder::new(Run::default(), Writer::at(dir.path().join("run.json")), progress, &stop, None);
+        recorder.put(fingerpost_labs::site::LAB.rows[5].0.without_figure(Params::new(), Outcome::Failed, "the disk is full".into()));
+        recorder.lab_without_figure(&fingerpost_labs::site::LAB, Outcome::Skipped, "no room");
+        let rows = &recorder.run.measurements;
+        assert_eq!(rows.len(), fingerpost_labs::site::LAB.rows.len(), "what it had given stays the only row of its kind");
+        let unit = |name: &str| rows.iter().find(|row| row.probe == name).map(|row| (row.unit, row.better, row.outcome)).unwrap();
+        assert_eq!(unit("site.space"), (Unit::Bytes, Better::Lower, Outcome::Failed));
+        assert_eq!(unit("site.readers"), (Unit::PerSecond, Better::Higher, Outcome::Skipped));
+        assert_eq!(unit("site.import"), (Unit::Nanoseconds, Better::Lower, Outcome::Skipped));
+        assert!(rows.iter().all(|row| row.reason.is_some() && row.version == 2), "a site's rows are of the second version");
     }
 }

@@ -129,7 +129,7 @@ fn time(given: Option<f64>, lab: Option<&fingerpost_labs::Lab>) -> (f64, usize) 
 /// The pair for a change, or why there is none.
 fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options) -> Result<Pair<'a>, (Option<&'a Row>, String)> {
     let row = target(comparison, change).ok_or((None, "no row that it concerns is on both sides".to_owned()))?;
-    let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.probes.iter().any(|(name, _)| *name == row.probe));
+    let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.rows.iter().any(|(of, _)| of.probe == row.probe));
     let setting = |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
     let name = lab.map_or("it", |lab| lab.name);
     let key = setting(&change.what).ok_or_else(|| (Some(row), no_setting(&change.what, name)))?;

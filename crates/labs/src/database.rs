@@ -204,12 +204,11 @@ fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
 pub static LAB: Lab = Lab {
     name: "database",
     summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
-    table: &table::DATABASE,
-    probes: &[
-        (rows::THROUGHPUT, "queries or transactions that all clients together finish in a second, in a closed loop"),
-        (rows::LATENCY, "from the sending of a query or transaction to the last byte of its answer"),
-        (import::IMPORT, "loading a dump of the data through a client, statement by statement"),
-        (BESIDE.rows.probe, desktop::MEANING),
+    rows: &[
+        (&rows::OF_THROUGHPUT, "queries or transactions that all clients together finish in a second, in a closed loop"),
+        (&rows::OF_LATENCY, "from the sending of a query or transaction to the last byte of its answer"),
+        (&import::OF_IMPORT, "loading a dump of the data through a client, statement by statement"),
+        (&BESIDE.rows, desktop::MEANING),
     ],
     settings: &[
         Setting::new("engine", "sqlite", "sqlite (nothing to install), mariadb or postgresql").one_of(&["sqlite", "mariadb", "postgresql"]),

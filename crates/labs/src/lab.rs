@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fingerpost_record::descriptor::Table;
 use fingerpost_record::unstated::UNKNOWN;
 use fingerpost_record::{Params, Profile};
 use fingerpost_sys::procfs;
 
 use crate::LabError;
+use crate::rows::Definition;
 use crate::sink::Sink;
 
 /// Everything that a lab may use.
@@ -79,10 +79,8 @@ pub struct Lab {
     pub name: &'static str,
     /// One line for `list`.
     pub summary: &'static str,
-    /// The table that its rows are shown in.
-    pub table: &'static Table,
-    /// The probes whose rows it makes (`database.throughput`), and what each one's figure is.
-    pub probes: &'static [(&'static str, &'static str)],
+    /// The rows that it makes, and what the figure of each is.
+    pub rows: &'static [(&'static Definition, &'static str)],
     /// The settings it takes.
     pub settings: &'static [Setting],
     /// What is missing here for this lab with these settings, as a sentence that says what to do.

@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fingerpost_observe::{Level, Session};
-use fingerpost_record::descriptor::table;
 use fingerpost_record::{Observation, Params, Profile};
 use fingerpost_sys::cgroup::Throttle;
 use fingerpost_workloads::Subjects;
@@ -264,11 +263,10 @@ fn missing(settings: &Params) -> Option<String> {
 pub static LAB: Lab = Lab {
     name: "launch",
     summary: "applications launched in sequence, none quit, under placements of swap",
-    table: &table::LAUNCH,
-    probes: &[
-        ("launch.time", "from the start of an application until it is ready, while those launched before it stay"),
-        ("launch.sum", "the launch times of all applications of one sequence together"),
-        ("launch.pageins", "page-ins since the machine was booted: faults that waited for a page of a file or of swap"),
+    rows: &[
+        (&rows::OF_TIME, "from the start of an application until it is ready, while those launched before it stay"),
+        (&rows::OF_SUM, "the launch times of all applications of one sequence together"),
+        (&pageins::OF_PAGEINS, "page-ins since the machine was booted: faults that waited for a page of a file or of swap"),
     ],
     settings: &[
         Setting::new(

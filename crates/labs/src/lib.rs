@@ -28,7 +28,7 @@ pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch:
 
 /// What the figure of a lab's row is, for `list NAME` and for whoever hovers over a name on a page; nothing where no lab makes it.
 pub fn meaning(probe: &str) -> Option<&'static str> {
-    REGISTRY.iter().flat_map(|lab| lab.probes).find(|(name, _)| *name == probe).map(|(_, meaning)| *meaning)
+    REGISTRY.iter().flat_map(|lab| lab.rows).find(|(of, _)| of.probe == probe).map(|(_, meaning)| *meaning)
 }
 
 #[cfg(test)]
@@ -41,19 +41,9 @@ mod tests {
     #[test]
     fn records_of_before_have_the_rows_of_each_lab_in_its_table() {
         let none = Params::new();
+        let all = REGISTRY.iter().flat_map(|lab| lab.rows).map(|(of, _)| *of).chain([&load::OF_TURN, &service::OF_RATE]);
         // A lab with a table of its own came after them.
-        let before = REGISTRY.iter().filter(|lab| lab.table.place() < table::ORDER.len());
-        for (lab, probe) in before.flat_map(|lab| lab.probes.iter().map(move |(probe, _)| (lab, probe))) {
-            assert_eq!(of_before(probe, [&none, &none]).table, *lab.table, "{probe}");
-        }
-        for of in [
-            &database::rows::OF_THROUGHPUT,
-            &database::rows::OF_LATENCY,
-            &web::THROUGHPUT,
-            &web::LATENCY,
-            &load::OF_TURN,
-            &service::OF_RATE,
-        ] {
+        for of in all.filter(|of| of.table.place() < table::ORDER.len()) {
             assert_eq!(of_before(of.probe, [&none, &none]), of.descriptor(), "{}", of.probe);
         }
     }

@@ -343,11 +343,10 @@ fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
 pub static LAB: Lab = Lab {
     name: "web",
     summary: "requests a second and latency of a static web server over 1 to 1000 connections",
-    table: &table::WEB,
-    probes: &[
-        (THROUGHPUT.probe, "answers that all connections together receive completely in a second"),
-        (LATENCY.probe, "from the sending of a request, or from when it was due, to the last byte of its answer"),
-        (BESIDE.rows.probe, desktop::MEANING),
+    rows: &[
+        (&THROUGHPUT, "answers that all connections together receive completely in a second"),
+        (&LATENCY, "from the sending of a request, or from when it was due, to the last byte of its answer"),
+        (&BESIDE.rows, desktop::MEANING),
     ],
     settings: &[
         Setting::new("server", "embedded", "embedded, nginx or apache, started privately").one_of(&["embedded", "nginx", "apache"]),

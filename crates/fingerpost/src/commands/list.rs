@@ -197,7 +197,7 @@ fn lab_entry(lab: &'static Lab) -> Entry {
         name: lab.name,
         kind: "lab",
         summary: lab.summary,
-        figures: lab.probes.iter().map(|(name, meaning)| [*name, *meaning]).collect(),
+        figures: lab.rows.iter().map(|(of, meaning)| [of.probe, *meaning]).collect(),
         settings: lab.settings.iter().map(|s| [s.key, s.default, s.help]).collect(),
         missing: (lab.missing)(&Params::new()),
         ..Entry::default()

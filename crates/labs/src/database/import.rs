@@ -12,8 +12,7 @@ use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 /// A dump of the data set, from the first statement sent until the last is committed.
-pub const IMPORT: &str = "database.import";
-const OF_IMPORT: Definition = Definition { table: &table::DATABASE, probe: IMPORT, ..Definition::LATENCY };
+pub const OF_IMPORT: Definition = Definition { table: &table::DATABASE, probe: "database.import", ..Definition::LATENCY };
 /// Imports that a figure needs, and the most.
 const ENOUGH: usize = 3;
 const MOST: usize = 9;
@@ -98,7 +97,7 @@ mod tests {
     fn three_imports_make_a_figure() {
         let sink = told(None);
         let row = sink.row.unwrap();
-        assert_eq!((row.probe.as_str(), row.outcome, sink.told), (IMPORT, Outcome::Measured, 3));
+        assert_eq!((row.probe.as_str(), row.outcome, sink.told), ("database.import", Outcome::Measured, 3));
         assert_eq!((row.estimate.unwrap().value, row.process_values()), (2e9, vec![1e9, 2e9, 3e9]));
         assert_eq!(row.params, Params::new().with("engine", "sqlite"));
         assert_eq!(row.processes[0].counters["rows"], 2.0);

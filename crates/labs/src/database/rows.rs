@@ -12,19 +12,17 @@ use crate::rows::{self, Definition};
 use crate::stalls;
 
 /// Transactions completed a second: queries for the reading mixes, committed transactions for the writing one.
-pub const THROUGHPUT: &str = "database.throughput";
-/// How long a transaction took for the client that asked for it.
-pub const LATENCY: &str = "database.latency";
-/// Raised when the data set, the mixes or what is counted changes, so that rows of before are not compared.
-const VERSION: u32 = 1;
-pub(crate) const OF_THROUGHPUT: Definition = Definition {
+pub const OF_THROUGHPUT: Definition = Definition {
     table: &table::DATABASE,
     depends_on_host: Some(HostDependence::Server),
-    probe: THROUGHPUT,
-    version: VERSION,
+    probe: "database.throughput",
+    // Raised when the data set, the mixes or what is counted changes, so that rows of before are not compared.
+    version: 1,
     ..Definition::RATE
 };
-pub(crate) const OF_LATENCY: Definition = Definition { probe: LATENCY, unit: Unit::Nanoseconds, better: Better::Lower, ..OF_THROUGHPUT };
+/// How long a transaction took for the client that asked for it.
+pub const OF_LATENCY: Definition =
+    Definition { probe: "database.latency", unit: Unit::Nanoseconds, better: Better::Lower, ..OF_THROUGHPUT };
 
 /// More failed transactions than this, as a share of all, and the rest is not what was to be measured.
 const TOLERABLE_ERRORS: f64 = 0.001;

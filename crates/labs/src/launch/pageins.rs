@@ -16,7 +16,7 @@ use super::plan::{Plan, State};
 use crate::Sink;
 use crate::rows::Definition;
 
-const OF_PAGEINS: Definition = Definition { table: &table::LAUNCH, probe: "launch.pageins", unit: Unit::Count, ..Definition::LATENCY };
+pub const OF_PAGEINS: Definition = Definition { table: &table::LAUNCH, probe: "launch.pageins", unit: Unit::Count, ..Definition::LATENCY };
 /// What may still be called right after the boot. Services that start with the machine have started by then, and what somebody began to do
 /// with it is in the counter as well.
 const AFTER_BOOT: Duration = Duration::from_secs(30 * 60);

@@ -11,8 +11,10 @@ use super::sequence::Sequence;
 use crate::Sink;
 use crate::rows::Definition;
 
-/// The version of the rows' definition.
-const VERSION: u32 = 1;
+/// How long an application took until it was ready.
+pub const OF_TIME: Definition = Definition { table: &table::LAUNCH, probe: "launch.time", ..Definition::LATENCY };
+/// How long all of a sequence took together.
+pub const OF_SUM: Definition = Definition { probe: "launch.sum", ..OF_TIME };
 /// Sequences that a figure needs; the source made as many.
 const ENOUGH: usize = 2;
 
@@ -66,10 +68,10 @@ impl Sequences {
     pub fn tell(&self, placement: usize, sink: &mut dyn Sink) {
         let column = &self.columns[placement];
         for (i, app) in self.apps.iter().enumerate() {
-            sink.measurement(self.row("launch.time", Some(app), placement, &column.times[i], column.reasons[i].clone()));
+            sink.measurement(self.row(&OF_TIME, Some(app), placement, &column.times[i], column.reasons[i].clone()));
         }
         let reason = column.sums.is_empty().then(|| column.reasons.iter().flatten().next().cloned()).flatten();
-        sink.measurement(self.row("launch.sum", None, placement, &column.sums, reason));
+        sink.measurement(self.row(&OF_SUM, None, placement, &column.sums, reason));
     }
 
     /// Tells what observing one placement gave: the mean over its sequences.
@@ -99,8 +101,8 @@ impl Sequences {
             sink.warn(&format!("no further sequence under {}: {reason}", self.placements[placement]));
             return;
         }
-        for probe in ["launch.time", "launch.sum"] {
-            sink.measurement(of(probe).without_figure(self.params(None, placement), Outcome::Skipped, reason.to_owned()));
+        for of in [OF_TIME, OF_SUM] {
+            sink.measurement(of.without_figure(self.params(None, placement), Outcome::Skipped, reason.to_owned()));
         }
     }
 
@@ -108,7 +110,7 @@ impl Sequences {
     pub fn skip_app(&self, app: &str, reason: &str, sink: &mut dyn Sink) {
         for placement in 0..self.placements.len() {
             let params = self.params(Some(app), placement);
-            sink.measurement(of("launch.time").without_figure(params, Outcome::Skipped, reason.to_owned()));
+            sink.measurement(OF_TIME.without_figure(params, Outcome::Skipped, reason.to_owned()));
         }
     }
 
@@ -117,7 +119,7 @@ impl Sequences {
         app.into_iter().fold(params, |params, app| params.with("app", app))
     }
 
-    fn row(&self, probe: &'static str, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
+    fn row(&self, of: &Definition, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
         let doubt = match &reason {
             Some(reason) => Some(format!("not ready in every sequence; the last time: {reason}")),
             None => (values.len() < self.enough).then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
@@ -131,12 +133,8 @@ impl Sequences {
             (Outcome::Skipped, format!("{why} ({reason})"))
         };
         let processes = values.iter().map(|value| Process::of_one(*value, 1)).collect();
-        of(probe).row(self.params(app, placement), processes, estimate::percentiles(values, Better::Lower), doubt, none)
+        of.row(self.params(app, placement), processes, estimate::percentiles(values, Better::Lower), doubt, none)
     }
-}
-
-const fn of(probe: &'static str) -> Definition {
-    Definition { table: &table::LAUNCH, probe, version: VERSION, ..Definition::LATENCY }
 }
 
 #[cfg(test)]

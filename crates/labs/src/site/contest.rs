@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Process, Unit};
+use fingerpost_record::Process;
 use fingerpost_workloads::site::reader::Reader;
 
 use super::course::{Contest, Course, LEAST_GROUPS, Row, row};
@@ -32,14 +32,14 @@ impl Course<'_, '_, '_> {
                 break;
             }
             let within = spent.as_secs_f64() / contest.budget.as_secs_f64().max(1e-3);
-            self.progress(&format!("{} {} {}", contest.probe, contest.params, contest.state.name()), within);
+            self.progress(&format!("{} {} {}", contest.rows.probe, contest.params, contest.state.name()), within);
             match contest.state {
                 State::Warming => self.warm_up(contest, &mut random, &mut rows),
                 State::Warm | State::Cold => self.group(contest, &mut random, &mut rows)?,
             }
             for (store, gave) in &rows {
                 let params = contest.params.clone().with("store", *store);
-                self.context.sink.measurement(row(contest.probe, params, Unit::Nanoseconds, gave.as_deref()));
+                self.context.sink.measurement(row(contest.rows, params, gave.as_deref()));
             }
         }
         Ok(())

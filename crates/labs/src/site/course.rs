@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fingerpost_measure::estimate;
-use fingerpost_record::descriptor::{Descriptor, table};
+use fingerpost_record::descriptor::table;
 use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process, Unit};
 use fingerpost_workloads::site::Access;
 
@@ -11,6 +11,7 @@ use super::places::Place;
 use super::prepare::Prepared;
 use super::settings::{Settings, State};
 use super::start::Start;
+use crate::rows::Definition;
 use crate::{Context, LabError};
 
 /// The version of the definitions of all rows. In version 1 every page was copied into a buffer, also from where it lay in memory.
@@ -38,8 +39,8 @@ pub struct Contest<'p> {
     pub prepared: &'p Prepared,
     /// The contestants.
     pub stores: &'p [Access],
-    /// The probe of the rows.
-    pub probe: &'static str,
+    /// What the rows are.
+    pub rows: &'static Definition,
     /// Parameters of all rows, besides the store.
     pub params: Params,
     /// URLs in a round.
@@ -64,12 +65,23 @@ impl Course<'_, '_, '_> {
     }
 }
 
+/// Rows of a name whose figure is a time.
+const fn times(probe: &'static str) -> Definition {
+    Definition { table: &table::SITE, probe, version: VERSION, ..Definition::LATENCY }
+}
+
+pub const OF_ROUND: Definition = times("site.round");
+pub const OF_SIZE: Definition = times("site.size");
+pub const OF_FOLDER: Definition = times("site.folder");
+pub const OF_DEPTH: Definition = times("site.depth");
+pub const OF_READERS: Definition = Definition { unit: Unit::PerSecond, better: Better::Higher, ..times("site.readers") };
+pub const OF_SPACE: Definition = Definition { unit: Unit::Bytes, ..times("site.space") };
+pub const OF_IMPORT: Definition = times("site.import");
+pub const OF_SERVED: Definition = Definition { probe: "site.served", ..OF_READERS };
+
 /// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest failed.
-pub fn row(probe: &str, params: Params, unit: Unit, gave: Result<&[Process], &LabError>) -> Measurement {
-    let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
-    let without = |outcome, why| {
-        Measurement::without_figure(probe, VERSION, params, unit, better, outcome, why).described(Descriptor::of(&table::SITE))
-    };
+pub fn row(of: &Definition, params: Params, gave: Result<&[Process], &LabError>) -> Measurement {
+    let without = |outcome, why| of.without_figure(params, outcome, why);
     let processes = match gave {
         Ok(processes) => processes,
         Err(LabError::Missing(why)) => return without(Outcome::Skipped, why.clone()),
@@ -78,15 +90,15 @@ pub fn row(probe: &str, params: Params, unit: Unit, gave: Result<&[Process], &La
     let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
     let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
     // What is counted, not timed, needs no repetition.
-    let few = processes.len() < LEAST_GROUPS && unit != Unit::Bytes;
+    let few = processes.len() < LEAST_GROUPS && of.unit != Unit::Bytes;
     Measurement {
         outcome: if few { Outcome::Untrusted } else { Outcome::Measured },
         reason: few.then(|| format!("measured {} times only; a figure needs {LEAST_GROUPS}", processes.len())),
-        estimate: match (unit, values.as_slice()) {
+        estimate: match (of.unit, values.as_slice()) {
             (Unit::Bytes, &[exact]) => Some(Estimate { value: exact, low: exact, high: exact, confidence: estimate::CONFIDENCE }),
             _ => estimate::across_processes(&values),
         },
-        percentiles: estimate::percentiles(&samples, better),
+        percentiles: estimate::percentiles(&samples, of.better),
         processes: processes.to_vec(),
         ..without(Outcome::Measured, String::new())
     }

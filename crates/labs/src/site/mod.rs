@@ -15,7 +15,6 @@ mod start;
 mod warming;
 
 use fingerpost_record::Params;
-use fingerpost_record::descriptor::table;
 
 use crate::{Context, Lab, LabError, Setting};
 use settings::{Part, Settings};
@@ -77,16 +76,15 @@ const STORES: [&str; 12] = [
 pub static LAB: Lab = Lab {
     name: "site",
     summary: "reading a web site's pages from files and from an object database (LMDB, SQLite, redb)",
-    table: &table::SITE,
-    probes: &[
-        ("site.round", "reading 100 random pages of the site whole, from files or from an object database"),
-        ("site.size", "reading one page of this size, of a store that holds pages of this size only"),
-        ("site.folder", "reading one page of a folder that holds so many entries"),
-        ("site.depth", "reading one page that lies so many folders deep"),
-        ("site.readers", "pages that so many readers at once read in a second"),
-        ("site.space", "bytes on the disk that the store needs for the site"),
-        ("site.import", "the time until all pages of the site are in the store and on the disk; for files, a copy of them"),
-        ("site.served", "requests that this program's web server answers in a second from the store"),
+    rows: &[
+        (&course::OF_ROUND, "reading 100 random pages of the site whole, from files or from an object database"),
+        (&course::OF_SIZE, "reading one page of this size, of a store that holds pages of this size only"),
+        (&course::OF_FOLDER, "reading one page of a folder that holds so many entries"),
+        (&course::OF_DEPTH, "reading one page that lies so many folders deep"),
+        (&course::OF_READERS, "pages that so many readers at once read in a second"),
+        (&course::OF_SPACE, "bytes on the disk that the store needs for the site"),
+        (&course::OF_IMPORT, "the time until all pages of the site are in the store and on the disk; for files, a copy of them"),
+        (&course::OF_SERVED, "requests that this program's web server answers in a second from the store"),
     ],
     settings: &[
         Setting::new("site", "made from the seed", "a directory whose files are the pages").path(),

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use fingerpost_record::{Process, Profile, Unit};
+use fingerpost_record::{Process, Profile};
 use fingerpost_workloads::site::reader::{Reader, numbers};
 use fingerpost_workloads::site::served::Served;
 use fingerpost_workloads::site::tree::{self, Page};
 use fingerpost_workloads::site::{Access, Plan};
 
-use super::course::{Contest, Course, Row, row};
+use super::course::{self, Contest, Course, Row, row};
 use super::prepare::{Prepared, prepare};
 use super::settings::State;
 use super::start::Start;
 use super::warming;
 use crate::LabError;
+use crate::rows::Definition;
 
 /// Sizes of pages: 1 KB to 1 MB.
 const SIZES: [u64; 6] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -60,7 +61,7 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
             let mut contest = Contest {
                 prepared: &prepared,
                 stores: &stores,
-                probe: "site.round",
+                rows: &course::OF_ROUND,
                 params: bytes.map_or(params.clone(), |bytes| params.with("memory", bytes as i64)),
                 urls: course.settings.urls,
                 per: 1,
@@ -122,7 +123,7 @@ fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), 
     let base = course.settings.unusual().0.into_iter().filter(|(k, _)| k != "urls").fold(course.place.params(), |p, (k, v)| p.with(&k, v));
     for (store, bytes) in prepared.space().map_err(failed)? {
         let space = [Process::of_one(bytes as f64, 1)];
-        course.context.sink.measurement(row("site.space", base.clone().with("store", store), Unit::Bytes, Ok(&space)));
+        course.context.sink.measurement(row(&course::OF_SPACE, base.clone().with("store", store), Ok(&space)));
     }
     let pages = tree::read_list(&prepared.list).map_err(failed)?;
     for sentence in prepared.import_again(course.context.scratch) {
@@ -131,13 +132,13 @@ fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), 
     let copied = ("files", prepared.copy_files(&pages).map_err(failed)?);
     for (store, took) in prepared.imports.iter().map(|(s, t)| (*s, t.clone())).chain([copied]) {
         let processes: Vec<Process> = took.iter().map(|t| Process::of_one(t.as_nanos() as f64, 1)).collect();
-        course.context.sink.measurement(row("site.import", base.clone().with("store", store), Unit::Nanoseconds, Ok(&processes)));
+        course.context.sink.measurement(row(&course::OF_IMPORT, base.clone().with("store", store), Ok(&processes)));
     }
     Ok(())
 }
 
 /// A contest of one kind of site, with the time for a page as its figure.
-fn pages(course: &mut Course, probe: &'static str, key: (&str, i64), plan: &Plan, urls: usize, of: usize) -> Result<(), LabError> {
+fn pages(course: &mut Course, rows: &'static Definition, key: (&str, i64), plan: &Plan, urls: usize, of: usize) -> Result<(), LabError> {
     if course.context.sink.interrupted() {
         return Ok(());
     }
@@ -146,7 +147,7 @@ fn pages(course: &mut Course, probe: &'static str, key: (&str, i64), plan: &Plan
     let contest = Contest {
         prepared: &prepared,
         stores: &stores,
-        probe,
+        rows,
         params: course.place.params().with(key.0, key.1),
         urls,
         per: urls,
@@ -163,7 +164,7 @@ pub fn sizes(course: &mut Course) -> Result<(), LabError> {
         let count = (SIZED_SITE / size).clamp(16, 200) as usize;
         let plan = Plan { size: Some(size), ..Plan::site(count, course.context.seed) };
         let urls = (SIZED_ROUND / size).clamp(8, 100) as usize;
-        pages(course, "site.size", ("size", size as i64), &plan, urls, SIZES.len())?;
+        pages(course, &course::OF_SIZE, ("size", size as i64), &plan, urls, SIZES.len())?;
     }
     Ok(())
 }
@@ -173,7 +174,7 @@ pub fn folders(course: &mut Course) -> Result<(), LabError> {
     let numbers = course.settings.folders.clone();
     for &entries in &numbers {
         let plan = Plan { pages: entries, depth: 1, per_folder: entries, size: Some(1024), seed: course.context.seed };
-        pages(course, "site.folder", ("entries", entries as i64), &plan, 100, numbers.len())?;
+        pages(course, &course::OF_FOLDER, ("entries", entries as i64), &plan, 100, numbers.len())?;
     }
     Ok(())
 }
@@ -182,7 +183,7 @@ pub fn folders(course: &mut Course) -> Result<(), LabError> {
 pub fn depth(course: &mut Course) -> Result<(), LabError> {
     for depth in DEPTHS {
         let plan = Plan { depth, size: Some(1024), ..Plan::site(1000, course.context.seed) };
-        pages(course, "site.depth", ("depth", depth as i64), &plan, 100, DEPTHS.len())?;
+        pages(course, &course::OF_DEPTH, ("depth", depth as i64), &plan, 100, DEPTHS.len())?;
     }
     Ok(())
 }
@@ -203,7 +204,7 @@ pub fn readers(course: &mut Course) -> Result<(), LabError> {
         course.progress(&format!("site.readers {} readers={count}", access.name()), i as f64 / total as f64);
         let params = course.place.params().with("store", access.name()).with("readers", count as i64);
         let measured = together(course, &prepared, access, count, spans);
-        course.context.sink.measurement(row("site.readers", params, Unit::PerSecond, measured.as_deref()));
+        course.context.sink.measurement(row(&course::OF_READERS, params, measured.as_deref()));
     }
     Ok(())
 }
@@ -260,7 +261,7 @@ pub fn served(course: &mut Course) -> Result<(), LabError> {
     }
     for (store, result) in rates {
         let params = course.place.params().with("store", store);
-        course.context.sink.measurement(row("site.served", params, Unit::PerSecond, result.as_deref()));
+        course.context.sink.measurement(row(&course::OF_SERVED, params, result.as_deref()));
     }
     Ok(())
 }

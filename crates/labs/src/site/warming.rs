@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_compare::site::MET;
 use fingerpost_measure::estimate;
-use fingerpost_record::{Process, Unit};
+use fingerpost_record::Process;
 use fingerpost_workloads::site::Access;
 use fingerpost_workloads::site::reader::{Reader, numbers};
 
@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub fn skip(course: &mut Course, contest: &Contest, why: &str) {
     for access in contest.stores {
         let params = contest.params.clone().with("store", access.name());
-        course.context.sink.measurement(row(contest.probe, params, Unit::Nanoseconds, Err(&LabError::Missing(why.to_owned()))));
+        course.context.sink.measurement(row(contest.rows, params, Err(&LabError::Missing(why.to_owned()))));
     }
 }
 
