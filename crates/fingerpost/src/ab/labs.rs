@@ -63,7 +63,7 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
     for turn in 0..MOST_TURNS {
         let spent = begun.elapsed();
-        // What failed as often as an interval needs it is not to be had by more turns.
+        // With no figure on either side after as many turns as an interval needs, more of them would only repeat that.
         let fails = turn == LEAST_TURNS && turns.iter().all(|runs| without_figures(runs));
         if fails || !goes_on(turn, spent, subject.options) {
             break;
@@ -87,7 +87,7 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
     Ok([merge(&turns[0]), merge(&turns[1])])
 }
 
-/// Whether nothing came to a figure in any of these.
+/// Whether no row of these runs has a figure.
 pub fn without_figures(runs: &[Run]) -> bool {
     runs.iter().all(|run| run.measurements.iter().all(|m| m.estimate.is_none()))
 }

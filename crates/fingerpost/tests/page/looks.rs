@@ -40,8 +40,9 @@ const ONE_OF_A_KIND: &str = "
       return painted.get(e);
     };
     const meet = (a, b) => a.left <= b.right && b.left <= a.right && a.top <= b.bottom && b.top <= a.bottom;
-    const has_text = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    const texts = [...document.body.querySelectorAll('*')].filter((e) => paint(e) && has_text(e));
+    const all = [...document.body.querySelectorAll('*')];
+    all.forEach(paint);
+    const texts = all.filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
     const looked_at = texts.filter((e) => {
       const s = getComputedStyle(e), place = e.getBoundingClientRect();
       const kind = [paint(e), e.namespaceURI, s.color, s.fill, s.fontSize, s.fontWeight, s.textShadow].join();

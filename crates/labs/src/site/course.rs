@@ -65,19 +65,19 @@ impl Course<'_, '_, '_> {
     }
 }
 
-/// Rows of a name whose figure is a time.
+/// Rows of a name whose figure is a time. What it is of stands in the lab's descriptor.
 const fn times(probe: &'static str) -> Definition {
     Definition { table: &table::SITE, probe, version: VERSION, ..Definition::LATENCY }
 }
 
-pub const OF_ROUND: Definition = times("site.round");
-pub const OF_SIZE: Definition = times("site.size");
-pub const OF_FOLDER: Definition = times("site.folder");
-pub const OF_DEPTH: Definition = times("site.depth");
-pub const OF_READERS: Definition = Definition { unit: Unit::PerSecond, better: Better::Higher, ..times("site.readers") };
-pub const OF_SPACE: Definition = Definition { unit: Unit::Bytes, ..times("site.space") };
-pub const OF_IMPORT: Definition = times("site.import");
-pub const OF_SERVED: Definition = Definition { probe: "site.served", ..OF_READERS };
+pub(super) const OF_ROUND: Definition = times("site.round");
+pub(super) const OF_SIZE: Definition = times("site.size");
+pub(super) const OF_FOLDER: Definition = times("site.folder");
+pub(super) const OF_DEPTH: Definition = times("site.depth");
+pub(super) const OF_READERS: Definition = Definition { unit: Unit::PerSecond, better: Better::Higher, ..times("site.readers") };
+pub(super) const OF_SPACE: Definition = Definition { unit: Unit::Bytes, ..times("site.space") };
+pub(super) const OF_IMPORT: Definition = times("site.import");
+pub(super) const OF_SERVED: Definition = Definition { probe: "site.served", ..OF_READERS };
 
 /// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest failed.
 pub fn row(of: &Definition, params: Params, gave: Result<&[Process], &LabError>) -> Measurement {
