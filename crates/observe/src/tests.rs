@@ -241,7 +241,7 @@ fn every_total_that_a_verdict_asks_for_is_written_by_an_observer() {
     let (written, published) = (written(), published());
     let known = |name: &str| written.iter().chain(&published).any(|w| fits(name, w));
     assert!(known("server.call.fsync.count") && known("cpu.*.seconds") && known("other.cpu.*") && !known("server.tlb_misses"));
-    let asked = asked(&["diagnose/src", "compare/tests/runs", "compare/tests/causes_of_workloads"]);
+    let asked = asked(&["diagnose/src", "compare/tests/compare/runs", "compare/tests/compare/causes_of_workloads"]);
     assert!(asked.iter().any(|(name, _)| name == "throttle.seconds") && asked.len() > 80, "{asked:#?}");
     // What a client's machine told is its load generator's account, and held against what that writes where it is written.
     let of_observers = |at: &str| at != "client.rs";

@@ -1,11 +1,9 @@
 //! Who had the CPU, and whom a cause spares: made-up followed requests that only these tell apart.
 
-mod runs;
-
+use crate::runs::{QUIET, run, with_rows};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Finding, Layer, Run, Status};
-use runs::{QUIET, run, with_rows};
 
 fn guilty(c: &Comparison) -> Vec<&str> {
     c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect()

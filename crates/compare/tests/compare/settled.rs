@@ -1,7 +1,5 @@
 //! What a change was measured to make by itself, beside what passive signs say of the same difference.
 
-mod runs;
-
 use fingerpost_compare::changes::Change;
 use fingerpost_compare::settle::Settled;
 use fingerpost_compare::{Comparison, Options, Ratio, Row, Verdict, compare};
@@ -10,7 +8,7 @@ use fingerpost_record::{Layer, Observation, Params, Run, Status};
 
 /// A run of a server that says of itself how its query cache is.
 fn with_cache(cache: &str, rows: &[followed::Row], readings: &[(&str, f64)]) -> Run {
-    let mut run = runs::run(rows, readings);
+    let mut run = crate::runs::run(rows, readings);
     run.observations.push(Observation {
         workload: "database".into(),
         params: Params::new(),

@@ -1,11 +1,9 @@
 //! The sentence that a person reads first: nobody who adds up its shares comes to more than there is.
 
-mod runs;
-
+use crate::runs::run;
 use fingerpost_compare::{Comparison, Options, compare, references};
 use fingerpost_record::cause::words;
 use fingerpost_record::{Finding, Layer, Outcome, Profile, Run, Status};
-use runs::run;
 
 /// A network that is shaped, for all but a little of the difference.
 fn shaped() -> Comparison {

@@ -1,11 +1,9 @@
 //! What nobody read, and what is small in the middle of a wide interval alone: neither clears a cause of a difference nor convicts one.
 
-mod runs;
-
+use crate::runs::{QUIET, run, slower, with_rows};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Finding, Layer, Run, Status};
-use runs::{QUIET, run, slower, with_rows};
 
 fn guilty(c: &Comparison) -> Vec<&str> {
     c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect()

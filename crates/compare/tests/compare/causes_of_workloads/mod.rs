@@ -1,13 +1,11 @@
 //! Made-up followed requests and readings with one known difference each: the verdict must name it and clear its neighbours.
 
 mod experiments;
-#[path = "../runs/mod.rs"]
-mod runs;
 
+use crate::runs::{QUIET, run, slower, with_rows};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Better, Estimate, Finding, Layer, Params, Run, Status, Unit};
-use runs::{QUIET, run, slower, with_rows};
 
 /// A cause, what it adds to a request in microseconds, and what the observers see of it.
 type Plant<'a> = (&'a str, Row<'a>, &'a [(&'a str, f64)]);

@@ -2,8 +2,8 @@
 
 use fingerpost_record::{Answer, Change, Estimate, Experiment, Measure, Run, Status};
 
-use super::runs::run;
 use super::{accused, between, cpu, of};
+use crate::runs::run;
 
 #[test]
 fn a_setting_that_lets_the_neighbours_of_both_sides_go_first_comes_before_them() {
