@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
@@ -12,7 +14,50 @@ use tempfile::TempDir;
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A browser of its own, ended with the value.
+/// The browsers of this process: they use much memory and CPU time, so that there are no more at a time. A start takes CPU time, too, so
+/// that a test leaves its browser to the next.
+static KEPT: [Mutex<Option<Browser>>; 2] = [Mutex::new(None), Mutex::new(None)];
+/// Who comes when all are taken waits for one of them in turn.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// A browser for as long as this is kept.
+pub struct Taken(MutexGuard<'static, Option<Browser>>);
+
+/// Takes a browser that shows nothing and has no cookies; one is started where none was left.
+pub fn take() -> Taken {
+    let free = KEPT.iter().find_map(|kept| kept.try_lock().ok());
+    let next = || NEXT.fetch_add(1, Ordering::Relaxed) % KEPT.len();
+    let mut kept = free.unwrap_or_else(|| KEPT[next()].lock().unwrap_or_else(PoisonError::into_inner));
+    kept.get_or_insert_with(Browser::start);
+    Taken(kept)
+}
+
+impl std::ops::Deref for Taken {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        self.0.as_ref().expect("taken with a browser")
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0 = None;
+        } else {
+            self.clear();
+        }
+    }
+}
+
+/// Ends the browsers with the process, which drops no statics.
+extern "C" fn end_all() {
+    for kept in &KEPT {
+        kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// A browser under a driver, ended with the value.
 pub struct Browser {
     driver: Child,
     session: String,
@@ -20,21 +65,23 @@ pub struct Browser {
 }
 
 /// Why there is no browser here; in CI that is a failure.
-pub fn missing() -> Option<String> {
+pub fn missing() -> Option<&'static str> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
     let there =
         |name: &str| Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
-    let lacking: Vec<&str> = ["chromium", "chromedriver"].into_iter().filter(|name| !there(name)).collect();
-    if lacking.is_empty() {
-        return None;
-    }
-    let sentence = format!("{} not installed (Debian: apt-get install chromium chromium-driver)", lacking.join(" and "));
+    let missing = MISSING.get_or_init(|| {
+        let lacking: Vec<&str> = ["chromium", "chromedriver"].into_iter().filter(|name| !there(name)).collect();
+        (!lacking.is_empty()).then(|| format!("{} not installed (Debian: apt-get install chromium chromium-driver)", lacking.join(" and ")))
+    });
+    let sentence = missing.as_deref()?;
     assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "{sentence}");
     Some(sentence)
 }
 
-impl Browser {
-    /// Starts one.
-    pub fn start() -> Browser {
+/// Starts a driver and gives it with its port. The thread that starts it lives as long, for the driver ends with that thread.
+fn driver() -> (Child, u16) {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut driver = child::die_with_parent(&mut command).spawn().expect("chromedriver starts");
@@ -45,8 +92,20 @@ impl Browser {
                 break port.trim_end_matches('.').parse::<u16>().unwrap();
             }
         };
+        send.send((driver, port)).expect("who asked waits");
         // A pipe that nobody reads would fill.
-        std::thread::spawn(move || lines.for_each(drop));
+        lines.for_each(drop);
+    });
+    receive.recv().expect("chromedriver starts")
+}
+
+impl Browser {
+    /// Starts one.
+    fn start() -> Browser {
+        static END: Once = Once::new();
+        // SAFETY: the function is one of this program, which stays loaded, and does not unwind into C: Rust aborts there.
+        END.call_once(|| assert_eq!(unsafe { libc::atexit(end_all) }, 0));
+        let (driver, port) = driver();
         let profile = tempfile::tempdir().unwrap();
         let arguments = [
             "--headless=new",
@@ -151,6 +210,15 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", json!({ "media": medium, "features": features }));
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.devtools("Emulation.setDeviceMetricsOverride", size);
+    }
+
+    /// As it was started, for the next test: no page, no cookies, its own look, nothing in the logs.
+    fn clear(&self) {
+        self.open("about:blank");
+        self.devtools("Network.clearBrowserCookies", json!({}));
+        self.devtools("Emulation.setEmulatedMedia", json!({ "media": "", "features": [] }));
+        self.devtools("Emulation.clearDeviceMetricsOverride", json!({}));
+        (self.console(), self.requests());
     }
 
     /// A picture of the whole page.

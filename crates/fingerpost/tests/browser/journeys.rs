@@ -1,42 +1,28 @@
 //! What a person does on the page, in a browser.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use fingerpost_record::{Run, fixture};
 use serde_json::json;
 
-use crate::browser::{self, Browser};
+use crate::browser::{self, Browser, Taken};
 use crate::looks::{look_at, looks, nothing_is_wrong};
 use crate::server::Server;
 
 /// The page of a run, whose title begins with what it measured.
 const RUN_SHOWS: &str = "return location.pathname.includes('/run/') && document.querySelector('.keep') !== null";
 
-/// Browsers use much memory and CPU time: so many at a time.
-static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
-/// Who comes when all are taken waits for one of them in turn.
-static NEXT: AtomicUsize = AtomicUsize::new(0);
-
-/// A browser may be started for as long as this is kept.
-fn turn() -> MutexGuard<'static, ()> {
-    let free = TURNS.iter().find_map(|turn| turn.try_lock().ok());
-    free.unwrap_or_else(|| TURNS[NEXT.fetch_add(1, Ordering::Relaxed) % TURNS.len()].lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// A server, a browser, and the turn; nothing where there is no browser.
-pub fn setting(runs: &[Run]) -> Option<(MutexGuard<'static, ()>, Server, Browser)> {
+/// A server and a browser; nothing where there is no browser.
+pub fn setting(runs: &[Run]) -> Option<(Server, Taken)> {
     setting_of(|| Server::with(runs))
 }
 
 /// The same of a server that is started so.
-pub fn setting_of(start: impl FnOnce() -> Server) -> Option<(MutexGuard<'static, ()>, Server, Browser)> {
+pub fn setting_of(start: impl FnOnce() -> Server) -> Option<(Server, Taken)> {
     if let Some(why) = browser::missing() {
         eprintln!("skipped: {why}");
         return None;
     }
-    let turn = turn();
-    Some((turn, start(), Browser::start()))
+    let browser = browser::take();
+    Some((start(), browser))
 }
 
 /// Nothing was complained of in the console, and nothing asked of any other server.
@@ -69,7 +55,7 @@ fn many(n: u32) -> Vec<Run> {
 
 #[test]
 fn runs_are_found_and_opened() {
-    let Some((_turn, server, browser)) = setting(&many(30)) else { return };
+    let Some((server, browser)) = setting(&many(30)) else { return };
     browser.open(&server.address);
     assert!(browser.text("#runs").contains("30 of 30 runs"), "{}", browser.text("#runs"));
     // The filter is one line on a screen of 1100 pixels.
@@ -101,7 +87,7 @@ fn runs_are_found_and_opened() {
 
 #[test]
 fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
-    let Some((_turn, server, browser)) = setting(&[fixture::loaded::healthy(), fixture::loaded::collapsed(), fixture::run()]) else {
+    let Some((server, browser)) = setting(&[fixture::loaded::healthy(), fixture::loaded::collapsed(), fixture::run()]) else {
         return;
     };
     browser.open(&server.address);
@@ -146,7 +132,7 @@ fn derived(browser: &Browser) -> Vec<String> {
 
 #[test]
 fn the_calculator_knows_the_articles_answers_while_one_types() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     browser.open(&format!("{}zerofill", server.address));
     assert_eq!(derived(&browser), ["0.3000", "5.450", "12.80", "3.500", "9.300", "7.350", "6.188"]);
     for (key, value) in [("alloc_1", "9.7"), ("touch_1", "41.0"), ("alloc_2", "11.1"), ("touch_2", "65.9")] {
@@ -181,7 +167,7 @@ fn the_calculator_knows_the_articles_answers_while_one_types() {
 
 #[test]
 fn the_calculator_measures_here_and_loops_until_it_is_stopped() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     browser.open(&format!("{}zerofill", server.address));
     browser.click("#repeat");
     browser.click("#take");
@@ -204,7 +190,7 @@ fn the_calculator_measures_here_and_loops_until_it_is_stopped() {
 
 #[test]
 fn measuring_shows_its_progress_and_leads_to_the_run() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     browser.open(&format!("{}measure", server.address));
     browser.type_into("#names", "syscall.null, syscall.read");
     browser.type_into("#seconds", "3");
@@ -223,7 +209,7 @@ fn measuring_shows_its_progress_and_leads_to_the_run() {
 
 #[test]
 fn a_service_that_listens_is_explained_on_a_click() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     browser.open(&format!("{}services", server.address));
@@ -276,7 +262,7 @@ fn ask(port: u16) -> std::io::Result<u64> {
 
 #[test]
 fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_stopped() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     let Some((_files, port)) = files() else { return };
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -312,7 +298,7 @@ fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_
 
 #[test]
 fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     browser.open(&format!("{}measure", server.address));
     browser.type_into("#names", "database");
     browser.type_into("#settings", "engine=sqlite\nclients=1,2,5");
@@ -368,7 +354,7 @@ fn without_digits(text: &str) -> String {
 
 #[test]
 fn a_stopped_measurement_keeps_what_it_has() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     browser.open(&format!("{}measure", server.address));
     // Every primitive: far from done when the button is pressed.
     browser.type_into("#seconds", "600");
@@ -389,7 +375,7 @@ fn a_stopped_measurement_keeps_what_it_has() {
 
 #[test]
 fn a_bad_file_is_refused_in_words_and_a_good_one_is_shown() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     let dir = tempfile::tempdir().unwrap();
     let (bad, good) = (dir.path().join("<b>bad.json"), dir.path().join("good.json"));
     std::fs::write(&bad, "{\"schema\":\"fingerpost/run/1\",").unwrap();
@@ -410,7 +396,7 @@ fn a_bad_file_is_refused_in_words_and_a_good_one_is_shown() {
 
 #[test]
 fn a_run_is_labelled_sorted_by_and_removed() {
-    let Some((_turn, server, browser)) = setting(&many(12)) else { return };
+    let Some((server, browser)) = setting(&many(12)) else { return };
     let listed = "return [...document.querySelectorAll('#runs tbody tr')].map(r => r.querySelector('input').value)";
     browser.open(&format!("{}?sort=host", server.address));
     let hosts = browser.run(

@@ -162,7 +162,7 @@ fn other_labs_rows_are_fit_for_all_in_every_look() {
 fn of_labs(labs: &[&str]) {
     let runs: Vec<Run> = labs.iter().map(|name| lab(name)).collect();
     let all: Vec<Run> = runs.iter().cloned().chain(runs.iter().map(later)).collect();
-    let Some((_turn, server, browser)) = setting(&all) else { return };
+    let Some((server, browser)) = setting(&all) else { return };
     let mut wrong = Vec::new();
     wrong.extend(look_at(&browser, &format!("labs-from-{}", labs[0]), &server.address));
     for (name, run) in labs.iter().zip(&runs) {
@@ -190,7 +190,7 @@ fn of_labs(labs: &[&str]) {
 #[test]
 fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
     let runs: Vec<Run> = LABS.map(lab).into();
-    let Some((_turn, server, browser)) = setting(&runs) else { return };
+    let Some((server, browser)) = setting(&runs) else { return };
     for (name, run) in LABS.iter().zip(&runs) {
         browser.look("screen", "light", 1200);
         browser.open(&format!("{}run/{}", server.address, run.id));
@@ -289,7 +289,7 @@ fn with_a_sweep() -> Home {
 
 #[test]
 fn a_sweep_and_its_hosts_are_fit_for_all() {
-    let Some((_turn, server, browser)) = setting_of(|| Server::over(with_a_sweep(), &["--sweep", "monday"])) else { return };
+    let Some((server, browser)) = setting_of(|| Server::over(with_a_sweep(), &["--sweep", "monday"])) else { return };
     let mut wrong = look_at(&browser, "sweeps", &format!("{}sweeps", server.address));
     let listed = browser.text("main li");
     assert!(listed.starts_with("monday: 25 hosts, ip-10-128-204-[0-23,99].eu-central-1.compute.internal, 20"), "{listed}");
@@ -338,7 +338,7 @@ fn of_long_names() -> Run {
 #[test]
 fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
     let runs = [loaded::healthy(), loaded::collapsed(), fixture::run(), fixture::followed::slow_locks(), of_long_names()];
-    let Some((_turn, server, browser)) = setting(&runs) else { return };
+    let Some((server, browser)) = setting(&runs) else { return };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
     let mut wrong = Vec::new();
     for (name, path) in [
@@ -372,7 +372,7 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
 
 #[test]
 fn the_report_is_one_file_that_is_fit_for_all() {
-    let Some((_turn, server, browser)) = setting(&[loaded::healthy(), loaded::collapsed(), fixture::followed::slow_locks()]) else {
+    let Some((server, browser)) = setting(&[loaded::healthy(), loaded::collapsed(), fixture::followed::slow_locks()]) else {
         return;
     };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
@@ -398,7 +398,7 @@ fn the_report_is_one_file_that_is_fit_for_all() {
 /// The published systems: what a browser shows of each as a report, and of all replayed.
 #[test]
 fn every_reference_is_fit_for_all() {
-    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((server, browser)) = setting(&[]) else { return };
     let names = server.home.says(&["show", "ref:"]).refused();
     let names = names.trim_end().split_once("there are ").expect("it says which there are").1.replace('\n', " ");
     let names: Vec<&str> = names.split(", ").map(str::trim).collect();
