@@ -25,7 +25,7 @@ build:
 	cargo build --release --locked
 
 test: install-test-tools
-	tests/all
+	cargo test --workspace --lib --bins --tests --locked --no-fail-fast
 
 # What fits an hour of the benchmarks, into bench/RESULTS.md; some need root.
 bench: build

@@ -218,7 +218,8 @@ impl Browser {
         self.devtools("Network.clearBrowserCookies", json!({}));
         self.devtools("Emulation.setEmulatedMedia", json!({ "media": "", "features": [] }));
         self.devtools("Emulation.clearDeviceMetricsOverride", json!({}));
-        (self.console(), self.requests());
+        self.console();
+        self.requests();
     }
 
     /// A picture of the whole page.
