@@ -68,11 +68,7 @@ fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
         serde_json::from_str::<serde_json::Value>(&home.says(&words).well()).unwrap()["settled"].clone()
     };
     let of = settled(&slow);
-    // The flags make a factor of three; what a busy machine took of one record besides was not theirs.
-    let answer = (of[0]["answer"].as_str(), of[0]["share"].as_f64());
-    assert!(matches!(answer, (Some("decides"), _) | (Some("part"), Some(0.5..))), "{of:#}");
-    assert_eq!(of[0]["what"], "cflags", "{of:#}");
-    assert!(of[0]["ratio"]["high"].as_f64().unwrap() < 0.7, "{of:#}");
+    assert_eq!((of[0]["what"].as_str(), of[0]["answer"].as_str()), (Some("cflags"), Some("decides")), "{of:#}");
 
     let trace = home.path().join("it-ran");
     let program = home.path().join("compiler");
