@@ -18,7 +18,7 @@ fn main() {
 
 /// Functions whose code is the same become one, a twentieth of the binary, which the linker that comes with rustc can do and GNU ld cannot.
 /// The index of the tables for unwinding is left out: nothing is unwound (`panic = "abort"`), and debuggers read the tables themselves.
-const SMALL: [&str; 2] = ["-Wl,--icf=all", "-Wl,--no-eh-frame-hdr"];
+const SMALL: [&str; 3] = ["-Wl,--icf=all", "-Wl,--no-eh-frame-hdr", "-Wl,--strip-all"];
 
 /// Whether a program can be linked with this argument here.
 fn links_with(argument: &str) -> bool {
