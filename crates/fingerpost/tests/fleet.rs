@@ -449,23 +449,30 @@ fn a_batch_script_that_is_requeued_goes_on_with_the_nodes_that_have_no_record() 
     let Some(slurm) = SlurmCluster::start(home.path(), 3) else { return };
     let dir = home.path().join("batch");
     std::fs::create_dir(&dir).unwrap();
-    let submit = |nodes: &str, rows: &str, budget: &str| {
-        let words = ["fleet", "script", "slurm", "-w", nodes, "--timeout", "60", "--", rows, "--budget", budget];
-        std::fs::write(dir.join("script"), home.says(&words).well()).unwrap();
+    // A start takes as long as this says then: the one that is broken off has no record yet, however slow the machine is.
+    let budget = |seconds: &str| std::fs::write(dir.join("budget"), seconds).unwrap();
+    let submit = |nodes: &str| {
+        let words = ["fleet", "script", "slurm", "-w", nodes, "--timeout", "60", "--", "syscall.*", "--budget", "7"];
+        let script = home.says(&words).well();
+        let task = script.trim_end().strip_suffix("--budget 7").expect("it ends with the task's words");
+        std::fs::write(dir.join("script"), format!("{task}--budget \"$(cat budget)\"\n")).unwrap();
         slurm.submit_script(&dir, "script")
     };
     let record = |node: &str| dir.join(format!("{node}.json.gz"));
-    submit("n1", "syscall.null", "1");
+    budget("1");
+    submit("n1");
     until("the first node has its record", || record("n1").exists() && slurm.running_jobs().is_empty());
     let first = std::fs::read(record("n1")).unwrap();
     // Another job in the same directory measures the node that is left, and loses it to an urgent one meanwhile.
-    let job = submit("n[1-2]", "syscall.*", "15");
+    budget("45");
+    let job = submit("n[1-2]");
     until("its tasks run", || slurm.steps().iter().any(|step| *step == format!("{job}.0")));
     let urgent = slurm.submit_urgent(2, 1);
     until("the urgent job has the node", || slurm.running_jobs().contains(&urgent));
     assert!(!record("n2").exists(), "it was taken away before its end");
     until("the job is in the queue again", || slurm.job_state(&job) == "PENDING");
     until("the urgent job has ended", || slurm.running_jobs().is_empty());
+    budget("1");
     // Slurm keeps a requeued job back for two minutes.
     slurm.start_now(&job);
     until("the second node has its record", || record("n2").exists() && slurm.job_state(&job).is_empty());

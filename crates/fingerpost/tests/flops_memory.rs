@@ -62,24 +62,31 @@ fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
             .well();
         file
     };
-    let (slow, fast) = (one("-O0"), one("-O2"));
-    let settled = |base: &str| -> serde_json::Value {
-        let words = ["compare", base, &fast, "--settle", "--budget", "5", "--quiet", "--format", "json"];
+    let settled = |base: &str, new: &str| -> serde_json::Value {
+        let words = ["compare", base, new, "--settle", "--budget", "5", "--quiet", "--format", "json"];
         serde_json::from_str::<serde_json::Value>(&home.says(&words).well()).unwrap()["settled"].clone()
     };
-    let of = settled(&slow);
+    let (mut slow, mut fast, mut of) = Default::default();
+    // Another process may have slowed down what one record has, or one side of the turns: all is measured again then.
+    for _ in 0..3 {
+        (slow, fast) = (one("-O0"), one("-O2"));
+        of = settled(&slow, &fast);
+        if of[0]["answer"] == "decides" {
+            break;
+        }
+    }
     assert_eq!((of[0]["what"].as_str(), of[0]["answer"].as_str()), (Some("cflags"), Some("decides")), "{of:#}");
 
     let trace = home.path().join("it-ran");
     let program = home.path().join("compiler");
     fs::write(&program, format!("#!/bin/sh\ntouch {}\nexec cc \"$@\"\n", trace.display())).unwrap();
     assert!(std::process::Command::new("chmod").arg("755").arg(&program).status().unwrap().success());
-    let mut run: Run = serde_json::from_slice(&fs::read(home.path().join(&slow)).unwrap()).unwrap();
+    let mut run: Run = serde_json::from_slice(&fs::read(home.path().join(slow)).unwrap()).unwrap();
     for row in run.measurements.iter_mut().filter(|row| row.params.text("compiler") != Some("built-in")) {
         row.params = row.params.clone().with("compiler", program.to_str().unwrap());
     }
     fs::write(home.path().join("hostile.json"), serde_json::to_string(&run).unwrap()).unwrap();
-    let of = settled("hostile.json");
+    let of = settled("hostile.json", &fast);
     assert!(of.as_array().unwrap().iter().all(|one| one["answer"] == "not_done"), "{of:#}");
     assert!(of[0]["reason"].as_str().unwrap().contains("a record may not choose a program"), "{of:#}");
     assert!(!trace.exists(), "the program that the record names was run");

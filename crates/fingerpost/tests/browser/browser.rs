@@ -114,6 +114,8 @@ impl Browser {
             "--disable-gpu",
             "--hide-scrollbars",
             "--force-color-profile=srgb",
+            // Pages and the checker run once: machine code for them takes longer to make than it then gains.
+            "--js-flags=--no-opt",
             "--window-size=1200,900",
             &format!("--user-data-dir={}", profile.path().display()),
         ];
