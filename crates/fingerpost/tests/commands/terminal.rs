@@ -1,13 +1,11 @@
 //! What a person sees at a terminal of 80 columns: no line of any command is longer.
 
-mod common;
-
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 
-use common::Home;
+use crate::common::Home;
 use fingerpost_record::fixture::{self, followed, loaded};
 use fingerpost_record::{Run, load};
 use rustix::fs::{Mode, OFlags, open};
@@ -71,7 +69,7 @@ fn runs() -> Vec<Run> {
         named(followed::slow_locks(), "20260101T000000Z-00000005"),
     ]
     .into_iter()
-    .chain(common::LABS.map(common::lab))
+    .chain(crate::common::LABS.map(crate::common::lab))
     .collect()
 }
 

@@ -1,8 +1,6 @@
 //! The web lab from the command line.
 
-mod common;
-
-use common::Home;
+use crate::common::Home;
 use serde_json::Value;
 
 /// Runs the lab and reads the one JSON document on standard output.

@@ -1,10 +1,8 @@
 //! `fingerpost ab`, end to end.
 
-mod common;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::Home;
+use crate::common::Home;
 use fingerpost_record::{Run, load};
 
 fn kept(home: &Home) -> Vec<Run> {

@@ -1,13 +1,11 @@
 //! `fingerpost load` on one machine and `explain` on another, end to end: two network namespaces with a cable between them stand for the two
 //! machines. Both vanish with the processes that hold them, which end when this one does.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{Home, Said, until};
+use crate::common::{Home, Said, until};
 use serde_json::Value;
 
 const SERVER: &str = "10.231.16.1";

@@ -1,11 +1,9 @@
 //! `fingerpost prove`, end to end: plants that no noise can hide, and what must hold whatever the verdict.
 
-mod common;
-
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{Home, Said, until};
+use crate::common::{Home, Said, until};
 use serde_json::Value;
 
 /// A proof with a temporary directory of its own, so that what it leaves can be seen.

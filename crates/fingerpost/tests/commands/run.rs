@@ -1,11 +1,9 @@
 //! `run` as a user runs it.
 
-mod common;
-
 use std::io::Read;
 use std::process::Stdio;
 
-use common::{Home, Said, until};
+use crate::common::{Home, Said, until};
 use fingerpost_record::descriptor::{Descriptor, HostDependence, table};
 use fingerpost_record::{Outcome, Run, load};
 

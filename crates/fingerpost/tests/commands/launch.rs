@@ -1,12 +1,10 @@
 //! The launch laboratory from the command line.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{Home, Said, until};
+use crate::common::{Home, Said, until};
 use fingerpost_record::{Outcome, Run};
 
 const TWO: &str = r#"

@@ -1,17 +1,13 @@
 //! `fingerpost fleet` as a user runs it: records gathered, hosts by ssh, nodes of Slurm. The daemons are this test's own, with private
 //! configurations, directories and keys, and are ended by their ids.
 
-mod common;
-#[path = "fleet/daemons.rs"]
 mod daemons;
-#[path = "fleet/programs.rs"]
 mod programs;
-#[path = "fleet/records.rs"]
 mod records;
 
 use std::process::Stdio;
 
-use common::{Home, until};
+use crate::common::{Home, until};
 use daemons::{SlurmCluster, Sshd};
 use programs::{KUBECTL, TAKES, path_with};
 use records::{keep, made};

@@ -1,12 +1,10 @@
 //! `show`, `report`, `archive`, `completions` and `man`, from the outside.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use common::{Home, Said};
+use crate::common::{Home, Said};
 use fingerpost_record::{Run, fixture, load};
 
 fn two_runs() -> Home {

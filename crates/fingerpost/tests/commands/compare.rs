@@ -1,10 +1,8 @@
 //! `compare`, `show` in other tools' formats, and imports, from the outside.
 
-mod common;
-
 use std::fs;
 
-use common::Home;
+use crate::common::Home;
 use fingerpost_record::fixture;
 
 fn two_runs() -> Home {
@@ -183,7 +181,7 @@ fn who_compares_what_has_no_row_in_common_is_told_by_the_status_too() {
     assert_eq!(said.status, 2, "{}", said.err);
     assert!(said.out.contains("no row in common") && said.err.contains("nothing was compared"), "{}{}", said.out, said.err);
     // A database with other settings than the article's: it is said with which ones there would be rows.
-    let home = Home::with(&[common::lab("database")]);
+    let home = Home::with(&[crate::common::lab("database")]);
     let said = home.says(&["compare", "ref:g5-2.5-linux", "latest"]);
     assert_eq!(said.status, 2, "{}{}", said.out, said.err);
     assert!(said.err.contains("--set engine=mariadb --set storage=myisam") && !said.err.contains("run web"), "{}", said.err);
