@@ -162,27 +162,18 @@ fn a_sweep_that_could_not_begin_is_not_in_the_way_of_the_next_try() {
     assert!(said.contains("s is there already") && said.contains("--resume s"), "{said}");
 }
 
+/// The words that measure hosts by ssh into the sweep `s`.
+fn by_ssh<'a>(config: &'a str, hosts: &'a str, budget: &'a str) -> [&'a str; 13] {
+    ["fleet", "run", "--ssh", "--ssh-config", config, "-w", hosts, "-o", "s", "--", "syscall.null", "--budget", budget]
+}
+
 #[test]
 fn hosts_are_measured_by_ssh_and_a_host_that_cannot_be_reached_is_a_row() {
     let home = Home::with(&[]);
     let Some(sshd) = Sshd::start(home.path()) else { return };
     sshd.config(&["h1", "h2", "h3"], &["h4"]);
     let config = sshd.config_path();
-    let words = [
-        "fleet",
-        "run",
-        "--ssh",
-        "--ssh-config",
-        config.to_str().unwrap(),
-        "-w",
-        "h[1-4]",
-        "-o",
-        "s",
-        "--",
-        "syscall.null",
-        "--budget",
-        "1",
-    ];
+    let words = by_ssh(config.to_str().unwrap(), "h[1-4]", "1");
     let said = home.says(&words);
     assert_eq!(said.status, 3, "{}{}", said.out, said.err);
     assert!(said.err.contains("3 measured, 1 failed") && said.out.contains("h4  without a record"), "{}{}", said.out, said.err);
@@ -200,21 +191,7 @@ fn an_interrupted_sweep_by_ssh_leaves_nothing_on_the_hosts_and_says_what_is_left
     let Some(sshd) = Sshd::start(home.path()) else { return };
     sshd.config(&["h1", "h2"], &[]);
     let config = sshd.config_path();
-    let words = [
-        "fleet",
-        "run",
-        "--ssh",
-        "--ssh-config",
-        config.to_str().unwrap(),
-        "-w",
-        "h[1-2]",
-        "-o",
-        "s",
-        "--",
-        "syscall.null",
-        "--budget",
-        "900",
-    ];
+    let words = by_ssh(config.to_str().unwrap(), "h[1-2]", "900");
     let mut running = home.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let started = || {
         std::fs::read_dir(sshd.remote_tmp())
