@@ -51,19 +51,20 @@ fn kill(pid: &str) {
     Command::new("kill").args(["-9", "--", pid]).status().unwrap();
 }
 
-/// Process id and parent of the processes of a group, zombies included.
+/// Process id and parent of the processes of a group, with the zombies whose parent is among them: what init has not collected yet is dead.
 fn group_members(group: u32) -> Vec<(u32, u32)> {
-    let mut members = Vec::new();
+    let mut members: Vec<(u32, u32, bool)> = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         // Behind the name in brackets: state, parent, group.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         if fields.get(2).and_then(|g| g.parse().ok()) == Some(group) {
-            members.push((pid, fields[1].parse().unwrap()));
+            members.push((pid, fields[1].parse().unwrap(), fields[0] == "Z"));
         }
     }
-    members
+    let pids: Vec<u32> = members.iter().map(|(pid, ..)| *pid).collect();
+    members.into_iter().filter(|(_, parent, zombie)| !zombie || pids.contains(parent)).map(|(pid, parent, _)| (pid, parent)).collect()
 }
 
 /// What no machine is outside of: from a part of a cycle to a second for an operation, from a slow disk to a cache for a rate.
