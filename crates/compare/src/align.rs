@@ -181,8 +181,8 @@ fn unstated<'a>(
     let taken = |full: &Params| side.side.rows.contains_key(&(probe.clone(), *version, full.clone()));
     let by = |matches: Matches| -> Vec<(&'a Params, &'a SideRow, String)> {
         of_probe(other.side, key, looks)
-            .filter(|(full, _)| !taken(full))
             .filter_map(|(full, row)| Some((full, row, matches(probe, params, full)?.note(with)?)))
+            .filter(|(full, ..)| !taken(full))
             .collect()
     };
     if older {
