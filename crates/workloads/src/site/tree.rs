@@ -98,10 +98,10 @@ fn fill(content: &mut Vec<u8>, size: usize, random: &mut fastrand::Rng) {
 
 /// A sum that differs when any bytes differ, move or are missing.
 pub fn checksum(content: &[u8]) -> u64 {
-    let mut chunks = content.chunks_exact(8);
+    let (words, rest) = content.as_chunks();
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let sum = chunks.by_ref().fold(content.len() as u64, |sum, c| mix(sum, u64::from_le_bytes(c.try_into().expect("eight bytes"))));
-    chunks.remainder().iter().fold(sum, |sum, &b| mix(sum, u64::from(b)))
+    let sum = words.iter().fold(content.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
+    rest.iter().fold(sum, |sum, &b| mix(sum, u64::from(b)))
 }
 
 /// The pages of a directory of the user's. Links and special files are no pages.
