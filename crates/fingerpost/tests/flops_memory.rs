@@ -125,7 +125,8 @@ fn flags_of_the_user_make_rows_of_their_own() {
 fn memory_measures_latency_and_bandwidth_and_draws_the_staircase() {
     let home = Home::with(&[]);
     // How many rows a time is enough for is the machine's matter, and that of what else it does.
-    let mut within = ["3", "12", "48"].into_iter().map(|budget| self::run(&home, &["memory", "--profile", "quick", "--budget", budget]));
+    let mut within =
+        ["3", "6", "12", "48"].into_iter().map(|budget| self::run(&home, &["memory", "--profile", "quick", "--budget", budget]));
     let (said, run) = within.find(|(_, run)| of(run, "memory.latency").len() > 40).expect("rows for the staircase");
     let latencies = of(&run, "memory.latency");
     let failed: Vec<_> = latencies

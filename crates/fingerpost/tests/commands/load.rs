@@ -95,7 +95,7 @@ fn rows<'a>(run: &'a Value, probe: &str) -> Vec<&'a Value> {
 
 /// Loads a server on the one machine while it is explained on the other; gives what both said. The load is under way when explaining begins.
 fn both(machines: &(Namespace, Namespace), home: &Home, url: &str, port: u16) -> (Said, Said) {
-    let words = ["load", url, "--clients", "4", "--seconds", "8", "-o", "client.json"];
+    let words = ["load", url, "--clients", "4", "--seconds", "6", "-o", "client.json"];
     let mut load = fingerpost(&machines.1, home, &words);
     for variable in ["REDISCLI_AUTH", "MYSQL_PWD", "PGPASSWORD"] {
         load.env(variable, PASSWORD);

@@ -1,11 +1,9 @@
 //! The zero-fill calculator and laboratory, from the outside.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use common::Home;
+use crate::common::Home;
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))

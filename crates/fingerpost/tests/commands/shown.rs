@@ -1,8 +1,6 @@
 //! What README.md, docs/tour.md and the moving pictures show is what the program prints: of runs that were recorded once (`tests/shown`) they are made
 //! anew by `bench/shown`, and compared.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 

@@ -1,13 +1,11 @@
 //! A run that is killed, or has nowhere to be kept.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{Home, Said, until};
+use crate::common::{Home, Said, until};
 use fingerpost_record::load;
 
 fn only_run(home: &Home) -> Option<PathBuf> {

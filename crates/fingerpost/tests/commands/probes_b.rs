@@ -1,14 +1,12 @@
 //! Every row of the probes of switches, IPC, bandwidth, locks, parallel work, memory and CPU, run through the binary; and what
 //! happens when a partner or the probe itself is killed.
 
-mod common;
-
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{DEADLINE, until};
+use crate::common::{DEADLINE, until};
 use fingerpost_measure::Slice;
 use fingerpost_probes::Probe;
 use fingerpost_probes::protocol::{Request, parse_answer};
