@@ -73,8 +73,8 @@ fn filled(array: &str, value: &str, bytes: usize) -> String {
     run.measurements.truncate(2);
     let whole = text(&run);
     let (before, after) = whole.split_once(array).unwrap_or_else(|| panic!("{array} is not in the run"));
-    let values = vec![value; bytes / (value.len() + 1)].join(",");
-    format!("{before}{array}{values},{after}")
+    let values = format!("{value},").repeat(bytes / (value.len() + 1));
+    format!("{before}{array}{values}{after}")
 }
 
 #[test]

@@ -46,7 +46,10 @@ fn main() -> ExitCode {
         trial("nothing_outlives_a_killed_run_of_mariadb", || killed("mariadb")),
         trial("nothing_outlives_a_killed_run_of_postgresql", || killed("postgresql")),
     ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let mut arguments = Arguments::from_args();
+    // As other test programs do.
+    arguments.test_threads = arguments.test_threads.or_else(|| std::env::var("RUST_TEST_THREADS").ok()?.parse().ok());
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn trial(name: &str, run: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {

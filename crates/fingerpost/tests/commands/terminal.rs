@@ -105,7 +105,7 @@ const COMMANDS: &[&str] = &[
     "run site --budget 1 --set parts=rounds --set pages=100 --set urls=20",
     "ab syscall.poll --a fds=50 --b fds=200 --budget 1",
     "compare ref:g5-2.5-linux ref:g5-2.7-darwin",
-    "prove client.saturated --seconds 2",
+    "prove app.lock --seconds 2",
     "zerofill --solve 100,200,150,320",
     "zerofill",
     "replay ref:all",
