@@ -206,7 +206,7 @@ fn a_run_has_a_row_for_every_contestant_and_the_sources_table() {
             "--set",
             "parts=rounds,readers,served",
             "--set",
-            "readers=2",
+            "readers=1,2",
             "-o",
         ])
         .arg(&run)
