@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         trial("nothing_outlives_a_killed_run_of_postgresql", || killed("postgresql")),
     ];
     let mut arguments = Arguments::from_args();
-    // As other test programs do.
+    // The variable that Cargo's other test programs read themselves.
     arguments.test_threads = arguments.test_threads.or_else(|| std::env::var("RUST_TEST_THREADS").ok()?.parse().ok());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
