@@ -316,7 +316,7 @@ fn writing_a_file_into_another_users_directory_follows_none_of_the_links_there()
     let (dir, target) = (theirs.path().display(), file.display());
     shell(
         NOBODY,
-        &format!("cd {dir}; ln -s {target} out.json; for n in $(seq $(($$ + 1)) $(($$ + 3000))); do ln -s {target} .out.json.$n.tmp; done"),
+        &format!("cd {dir}; ln -s {target} out.json; perl -e 'symlink \"{target}\", \".out.json.$_.tmp\" for $$ + 1 .. $$ + 3000'"),
     );
     let out = theirs.path().join("out.json");
     let mut words = SHORT.to_vec();
