@@ -93,11 +93,11 @@ fn rows<'a>(run: &'a Value, probe: &str) -> Vec<&'a Value> {
     run["measurements"].as_array().unwrap().iter().filter(|m| m["probe"] == probe).collect()
 }
 
-/// Loads a server on the one machine while it is explained on the other; gives what both said. The load is under way when explaining begins.
-fn both(machines: &(Namespace, Namespace), home: &Home, (url, more): (&str, &[&str]), port: u16) -> (Said, Said) {
-    let words = ["load", url, "--clients", "4", "--seconds", "6", "-o", "client.json"];
-    let mut load = fingerpost(&machines.1, home, &words);
-    load.args(more);
+/// Loads a server on the one machine, by its address and settings, while it is explained on the other; gives what both said. The load is
+/// under way when explaining begins.
+fn both(machines: &(Namespace, Namespace), home: &Home, server: &[&str], port: u16) -> (Said, Said) {
+    let mut load = fingerpost(&machines.1, home, &["load", "--clients", "4", "--seconds", "6", "-o", "client.json"]);
+    load.args(server);
     for variable in ["REDISCLI_AUTH", "MYSQL_PWD", "PGPASSWORD"] {
         load.env(variable, PASSWORD);
     }
@@ -156,7 +156,7 @@ fn redis_is_loaded_from_another_machine_and_both_accounts_are_one_record() {
     };
     until("Redis answers", || ask(&["PING"]).trim() == "PONG");
     ask(&["SET", "fingerpost", "somebody's"]);
-    let (loaded, explained) = both(&machines, &home, (&format!("redis://{SERVER}"), &[]), 6379);
+    let (loaded, explained) = both(&machines, &home, &[&format!("redis://{SERVER}")], 6379);
     joined(&home, &loaded, &explained);
     assert_eq!(ask(&["DBSIZE"]).trim(), "1", "what the load made is gone, and what was there is not");
 
@@ -219,7 +219,7 @@ fn mariadb_is_loaded_from_another_machine() {
     };
     until("MariaDB answers", || ask("select 1") == "1");
     ask(&format!("create user 'load'@'{CLIENT}' identified by '{PASSWORD}'; grant all on loadtest.* to 'load'@'{CLIENT}'"));
-    let (loaded, explained) = both(&machines, &home, (&format!("mysql://load@{SERVER}:3307/loadtest"), &[]), 3307);
+    let (loaded, explained) = both(&machines, &home, &[&format!("mysql://load@{SERVER}:3307/loadtest")], 3307);
     joined(&home, &loaded, &explained);
     assert_eq!(ask("select count(*) from information_schema.schemata where schema_name = 'loadtest'"), "0", "what the load made is gone");
 }
@@ -250,7 +250,7 @@ fn postgresql_is_loaded_from_another_machine() {
     };
     until("PostgreSQL answers", || ask("select 1") == "1");
     ask(&format!("create user load createdb password '{PASSWORD}'"));
-    let (loaded, explained) = both(&machines, &home, (&format!("postgresql://load@{SERVER}:5433/loadtest"), &[]), 5433);
+    let (loaded, explained) = both(&machines, &home, &[&format!("postgresql://load@{SERVER}:5433/loadtest")], 5433);
     joined(&home, &loaded, &explained);
     assert_eq!(ask("select count(*) from pg_database where datname = 'loadtest'"), "0", "what the load made is gone");
 }
@@ -272,7 +272,7 @@ fn a_web_server_is_loaded_from_another_machine() {
     let mut server = server.spawn().unwrap();
     until("nginx is up", || home.path().join("pid").exists());
     // The one load at a fixed rate, far below what the server answers.
-    let (loaded, explained) = both(&machines, &home, (&format!("{SERVER}:8080/page.html"), &["--set", "rate=1000"]), 8080);
+    let (loaded, explained) = both(&machines, &home, &[&format!("{SERVER}:8080/page.html"), "--set", "rate=1000"], 8080);
     let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&server), rustix::process::Signal::TERM);
     server.wait().unwrap();
     joined(&home, &loaded, &explained);

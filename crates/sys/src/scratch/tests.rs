@@ -15,7 +15,8 @@ fn runs(root: &Path) -> Vec<PathBuf> {
     fs::read_dir(root.join(places::CONTROL)).unwrap().map(|e| e.unwrap().path()).collect()
 }
 
-/// Sweeps until something is told, or a path is gone. A child of another test, between its fork and its exec, holds a lock that was dropped here.
+/// Sweeps until something is told, or a path is gone. A child of another test, between its fork and its exec, holds a lock
+/// that was dropped here.
 fn swept(root: &Path, path: &Path) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
