@@ -34,13 +34,14 @@ pub const UNKNOWN: &str = "unknown";
 const PRESSURE: &str = "0.6";
 const THROTTLE: i64 = 4 << 20;
 
-/// States them wherever a run has parameters of a step: by what its server said, else by the default; and by its command.
+/// States them wherever a run has parameters of a step: by what its server said, else by the default; and by its command. A run without a
+/// command is a side of a trial ([`Run::command`]), whose row is the other side's whatever was planted: it stays as it is.
 pub fn state(run: &mut Run) {
+    let command = run.command.clone();
+    let [_, subcommand, words @ ..] = command.as_slice() else { return };
     let stated = Params::new().with(SYNCHRONOUS, told_synchronous(run).unwrap_or("full"));
     add(run, DATABASE, |params| params.text("engine") == Some(SQLITE), &stated);
     // A comparison of two settings has rows of both under one command, so that nothing can be told of either.
-    let command = run.command.clone();
-    let [_, subcommand, words @ ..] = command.as_slice() else { return };
     if subcommand != "run" {
         return;
     }
@@ -167,6 +168,14 @@ mod tests {
             .into_iter()
             .collect();
         run
+    }
+
+    #[test]
+    fn sides_of_a_trial_stay_one_row_whatever_their_servers_say() {
+        for told in ["SQLite 3.50, synchronous=normal", "SQLite 3.50, synchronous=full"] {
+            let side = Run { command: Vec::new(), ..run_of("sqlite", Some(told)) };
+            assert_eq!(read(&side), side);
+        }
     }
 
     fn read(run: &Run) -> Run {
