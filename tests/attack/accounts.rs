@@ -11,10 +11,11 @@ use tempfile::TempDir;
 
 use crate::support::{binary, is_root, until};
 
-/// Somebody who runs as a server's user, finds every directory of ours that he can write to, and puts links where root may be about to
-/// open, write or chown something: at names that a file of root's is known to have or, if he replaces, at every name that one is known to
-/// have and in place of every file that he may remove. He learns the directories as any user does: from the command lines of processes
-/// and the environment of his own, and by looking. Of several runs he attacks the one with the mark in its environment.
+/// Somebody who runs as a server's user, finds every directory of ours that he can write to, and puts links where root
+/// may be about to open, write or chown something: at names that a file of root's is known to have or, if he replaces,
+/// at every name that one is known to have and in place of every file that he may remove. He learns the directories as
+/// any user does: from the command lines of processes and the environment of his own, and by looking. Of several runs
+/// he attacks the one with the mark in its environment.
 const ATTACKER: &str = r#"
 use strict; use warnings; no warnings 'recursion';
 my ($canary, $replace, $mark, @roots) = @ARGV;
@@ -105,7 +106,12 @@ impl Drop for Ends {
 
 fn attacker(uid: u32, canary: &Canary, replaces: bool, place: &Place) -> Ends {
     let mut command = Command::new("/usr/bin/perl");
-    command.args(["-e", ATTACKER]).arg(canary.file()).arg(if replaces { "1" } else { "0" }).arg(place.home.path()).arg(place.tmp());
+    command
+        .args(["-e", ATTACKER])
+        .arg(canary.file())
+        .arg(if replaces { "1" } else { "0" })
+        .arg(place.home.path())
+        .arg(place.tmp());
     let child = command.uid(uid).gid(uid).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     Ends(child.expect("/usr/bin/perl is here"))
 }
@@ -171,8 +177,8 @@ fn a_servers_user_who_puts_links_everywhere_leads_root_nowhere() {
         return;
     }
     for (user, words) in LABS {
-        // Links at names that only root's files have do not keep the server from working, so that everything that root does
-        // comes to pass.
+        // Links at names that only root's files have do not keep the server from working, so that everything that root
+        // does comes to pass.
         for replaces in [false, true] {
             let (place, canary) = (Place::new(), Canary::new());
             let mut attacker = attacker(uid_of(user), &canary, replaces, &place);
@@ -249,8 +255,8 @@ fn owned_by(uid: u32, dir: &Path, depth: usize) -> bool {
     })
 }
 
-/// The host's own servers, with temporary tables in use, beside each lab: `bench/neighbours` starts both and compares. Meanwhile nothing of
-/// root's lies in a directory of a server's user.
+/// The host's own servers, with temporary tables in use, beside each lab: `bench/neighbours` starts both and compares.
+/// Meanwhile nothing of root's lies in a directory of a server's user.
 #[test]
 fn the_hosts_own_servers_are_untouched_by_ours() {
     if !is_root() {
@@ -263,7 +269,8 @@ fn the_hosts_own_servers_are_untouched_by_ours() {
     let (stdout, stderr) = (script.0.stdout.take().unwrap(), script.0.stderr.take().unwrap());
     // A line for each lab; these are its runs' users.
     let (line, lines) = mpsc::channel();
-    let reader = std::thread::spawn(move || BufReader::new(stdout).lines().for_each(|text| _ = line.send(text.unwrap())));
+    let reader =
+        std::thread::spawn(move || BufReader::new(stdout).lines().for_each(|text| _ = line.send(text.unwrap())));
     let mut users = ["mysql", "mysql", "postgres", "www-data", "www-data"].into_iter();
     let (mut said, mut user) = (Vec::new(), users.next());
     let mut watch = Watch::default();

@@ -74,7 +74,13 @@ impl Server {
         let pids = inner.split_whitespace().map(str::to_owned).chain([pid.to_string()]);
         let of = |pid: String| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-            let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap().trim().trim_end_matches(" kB").to_owned();
+            let line = status
+                .lines()
+                .find_map(|l| l.strip_prefix("RssAnon:"))
+                .unwrap()
+                .trim()
+                .trim_end_matches(" kB")
+                .to_owned();
             line.parse::<u64>().unwrap() >> 10
         };
         pids.map(of).sum()
@@ -110,7 +116,16 @@ fn a_served_directory_leads_nowhere_else() {
     for (more, inside) in [(&[][..], 404), (&["--follow-links"][..], 200)] {
         let server = Server::start(&dir, more);
         assert_eq!(server.get("/sub/page"), (200, b"page".to_vec()));
-        for path in [&secret, "/up/secret", "/fifo", "/.git/config", "/%2egit/config", "/sub/%2e%2e/%2e%2e/secret", "/sub%00/page", &long] {
+        for path in [
+            &secret,
+            "/up/secret",
+            "/fifo",
+            "/.git/config",
+            "/%2egit/config",
+            "/sub/%2e%2e/%2e%2e/secret",
+            "/sub%00/page",
+            &long,
+        ] {
             assert_eq!(server.get(path).0, 404, "{path} {more:?}");
         }
         assert_eq!(server.get("/inside/page").0, inside);
@@ -165,7 +180,10 @@ fn an_import_reads_ahead_so_many_bytes_and_no_more() {
     for i in 0..30 {
         File::create(dir.join(i.to_string())).unwrap().set_len(16 << 20).unwrap();
     }
-    let mut child = site(&[&"import", &dir, &base.path().join("odb"), &"--store", &"sqlite"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = site(&[&"import", &dir, &base.path().join("odb"), &"--store", &"sqlite"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let (status, usage) = wait_usage(&child, Instant::now() + DEADLINE).unwrap().expect("it ends");
     // It is gone already; this says so.
     let _ = child.wait();
@@ -179,8 +197,11 @@ struct Small(PathBuf);
 impl Small {
     fn mount(at: PathBuf, size: &str) -> Small {
         fs::create_dir(&at).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("mode=755,size={size}"), "none"]).arg(&at).status().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("mode=755,size={size}"), "none"])
+            .arg(&at)
+            .status()
+            .unwrap();
         assert!(mounted.success());
         Small(at)
     }
@@ -237,7 +258,10 @@ fn what_is_whole_is_verified_and_what_is_cut_short_is_not() {
     for engine in ENGINES {
         let file = imported(base.path(), engine);
         let verified = ended(&[&"verify", &file]);
-        assert!(verified.status.success() && String::from_utf8_lossy(&verified.stdout).contains("1 cells in 2 tables, 4 bytes"));
+        assert!(
+            verified.status.success()
+                && String::from_utf8_lossy(&verified.stdout).contains("1 cells in 2 tables, 4 bytes")
+        );
         File::options().write(true).open(&file).unwrap().set_len(5000).unwrap();
         refused(&ended(&[&"verify", &file]), "");
     }

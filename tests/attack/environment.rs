@@ -16,9 +16,17 @@ fn program(dir: &Path, name: &str, script: &str) {
 }
 
 fn with_path(first: &Path, home: &Path, words: &[&str]) -> Output {
-    let path =
-        std::env::join_paths([first.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap();
-    Command::new(binary()).args(words).env("PATH", path).env("FINGERPOST_HOME", home).current_dir(first).output().unwrap()
+    let path = std::env::join_paths(
+        [first.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    )
+    .unwrap();
+    Command::new(binary())
+        .args(words)
+        .env("PATH", path)
+        .env("FINGERPOST_HOME", home)
+        .current_dir(first)
+        .output()
+        .unwrap()
 }
 
 /// Asks each compiler for its version, as `doctor` does, and takes less time.
@@ -55,8 +63,12 @@ fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
     with_path(&trap, home.path(), &ASKS);
     assert!(!mark.exists(), "root ran a program in another user's directory");
     // The working directory is the trap: root goes where others write.
-    let relative =
-        Command::new(binary()).args(ASKS).env("PATH", ".:/usr/bin:/bin").env("FINGERPOST_HOME", home.path()).current_dir(&trap).output();
+    let relative = Command::new(binary())
+        .args(ASKS)
+        .env("PATH", ".:/usr/bin:/bin")
+        .env("FINGERPOST_HOME", home.path())
+        .current_dir(&trap)
+        .output();
     assert!(relative.unwrap().status.code().is_some() && !mark.exists(), "a program of the working directory was run");
 }
 
@@ -73,16 +85,24 @@ fn the_words_of_a_server_reach_no_terminal_as_they_are() {
     }
 }
 
-/// A shell of root's may hold a file open that others may not read (`exec 9<secret`): a server that runs as another user must not get it.
+/// A shell of root's may hold a file open that others may not read (`exec 9<secret`): a server that runs as another
+/// user must not get it.
 #[test]
 fn what_the_caller_has_open_is_not_given_to_a_server() {
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(base.path().join("secret"), "kept").unwrap();
     program(base.path(), "nginx", "ls -l /proc/$$/fd >&2; echo no good >&2; exit 1");
-    let path = std::env::join_paths([base.path().to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
+    let path = std::env::join_paths(
+        [base.path().to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
     let script = r#"exec 9<>secret; exec "$0" run web --set server=nginx --budget 2"#;
     let mut command = Command::new("sh");
-    command.args(["-c", script]).arg(binary()).env("PATH", path.unwrap()).env("FINGERPOST_HOME", home.path()).current_dir(base.path());
+    command
+        .args(["-c", script])
+        .arg(binary())
+        .env("PATH", path.unwrap())
+        .env("FINGERPOST_HOME", home.path())
+        .current_dir(base.path());
     let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
     assert!(said.contains("no good"), "the server's words are not quoted at all: {said}");
     assert!(!said.contains("secret"), "{said}");

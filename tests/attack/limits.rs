@@ -62,7 +62,9 @@ fn names_that_are_no_utf8_are_names() {
     let home = Home::new();
     let name = OsString::from_vec(b"not\xffutf8\x9b.json".to_vec());
     std::fs::write(home.path(&name), run_text()).unwrap();
-    let words = |words: &[&str]| words.iter().map(|w| if *w == "FILE" { name.clone() } else { OsString::from(w) }).collect::<Vec<_>>();
+    let words = |words: &[&str]| {
+        words.iter().map(|w| if *w == "FILE" { name.clone() } else { OsString::from(w) }).collect::<Vec<_>>()
+    };
     for well in [
         &["show", "FILE"][..],
         &["compare", "FILE", "FILE"],
@@ -111,7 +113,8 @@ fn a_limit_on_file_sizes_is_told_and_leaves_nothing_half_written() {
         assert!(said.err.contains("File too large"), "{words:?}: {}", said.err);
     }
     assert_eq!(std::fs::read(home.path("r.html")).unwrap(), b"what was there");
-    let left = |dir: &str| std::fs::read_dir(home.path(dir)).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+    let left =
+        |dir: &str| std::fs::read_dir(home.path(dir)).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
     assert_eq!(left("runs"), Vec::<OsString>::new());
     assert_eq!(left("").len(), 3, "{:?}", left(""));
 }
@@ -124,13 +127,15 @@ fn a_limit_on_processes_is_no_panic() {
         home.write(&format!("many{i}.json"), &text);
     }
     std::fs::create_dir(home.path("many")).unwrap();
-    (0..70).for_each(|i| std::fs::rename(home.path(format!("many{i}.json")), home.path(format!("many/{i}.json"))).unwrap());
+    (0..70).for_each(|i| {
+        std::fs::rename(home.path(format!("many{i}.json")), home.path(format!("many/{i}.json"))).unwrap()
+    });
     let said = Said::of(&mut with_processes(1, &home, &["compare", "./many", "./many"]));
     assert!(said.status == Some(0), "{:?} {}", said.status, said.err);
 }
 
-/// A command of the binary whose user may have so many processes and threads. Root is exempt from the limit, so that root runs as
-/// somebody else.
+/// A command of the binary whose user may have so many processes and threads. Root is exempt from the limit, so that
+/// root runs as somebody else.
 fn with_processes(most: u32, home: &Home, words: &[&str]) -> Command {
     use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;
@@ -157,7 +162,9 @@ fn where_no_more_processes_can_be_had_measuring_says_so_in_one_sentence() {
     if !is_root() {
         return;
     }
-    for words in [&["run", "syscall.null", "--budget", "1", "--quiet"][..], &["explain", "--seconds", "1", "--", "true"]] {
+    for words in
+        [&["run", "syscall.null", "--budget", "1", "--quiet"][..], &["explain", "--seconds", "1", "--", "true"]]
+    {
         for most in 1..6 {
             let home = Home::new();
             let said = Said::of(&mut with_processes(most, &home, words));
@@ -179,23 +186,38 @@ fn launch_measures_what_it_can_where_sys_is_empty() {
         return;
     }
     let home = Home::new();
-    let app = "[[app]]\nname = \"sh\"\ncommand = [\"sh\", \"-c\", \"echo ready; read x\"]\nready = { line = \"^ready$\" }\n";
+    let app =
+        "[[app]]\nname = \"sh\"\ncommand = [\"sh\", \"-c\", \"echo ready; read x\"]\nready = { line = \"^ready$\" }\n";
     home.write("apps.toml", app);
-    // Without control groups the pressure is memory that is taken away from everybody: of what is left here it is little.
+    // Without control groups the pressure is memory that is taken away from everybody: of what is left here it is
+    // little.
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
     let little = memory.lines().map(|l| if l.starts_with("MemAvailable:") { "MemAvailable: 180000 kB" } else { l });
     home.write("meminfo", little.flat_map(|l| [l, "\n"]).collect::<String>());
     let script = "mount -t tmpfs none /sys && mount --bind meminfo /proc/meminfo && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, "sh"]).arg(binary());
-    command.args(["run", "launch", "--allow-system-changes", "--quiet", "--profile", "quick", "--budget", "5", "--format", "json"]);
+    command.args([
+        "run",
+        "launch",
+        "--allow-system-changes",
+        "--quiet",
+        "--profile",
+        "quick",
+        "--budget",
+        "5",
+        "--format",
+        "json",
+    ]);
     command.args(["--set", "manifest=apps.toml", "--set", "placements=none,file", "--set", "rounds=1"]);
     let said = Said::of(command.env("FINGERPOST_HOME", home.path("")).current_dir(home.path("")));
     assert!(matches!(said.status, Some(0 | 3)) && !said.err.contains("panicked"), "{:?} {}", said.status, said.err);
     let run: fingerpost_record::Run = serde_json::from_slice(&said.out).unwrap();
     assert!(said.err.contains("pinned reserve"), "{}", said.err);
     for placement in ["none", "file"] {
-        let launched = |m: &fingerpost_record::Measurement| m.params.text("placement") == Some(placement) && !m.process_values().is_empty();
+        let launched = |m: &fingerpost_record::Measurement| {
+            m.params.text("placement") == Some(placement) && !m.process_values().is_empty()
+        };
         assert!(run.measurements.iter().any(launched), "{placement}: {} {:?}", said.err, run.measurements);
     }
 }

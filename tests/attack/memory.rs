@@ -1,4 +1,5 @@
-//! Where memory runs out the kernel kills one process: a worker, which costs one row, and not the process that conducts the run.
+//! Where memory runs out the kernel kills one process: a worker, which costs one row, and not the process that conducts
+//! the run.
 
 use std::process::{Command, Stdio};
 
@@ -23,10 +24,13 @@ fn score(pid: u32) -> i32 {
     std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).map_or(0, |text| text.trim().parse().unwrap())
 }
 
-/// Does to one worker of a run what the kernel does: it costs its row. One that was not seen as the kernel's choice, or was done before
-/// it could be stopped, tells nothing.
+/// Does to one worker of a run what the kernel does: it costs its row. One that was not seen as the kernel's choice, or
+/// was done before it could be stopped, tells nothing.
 fn killed(words: &[&str], store: &str) {
-    assert!((0..10).any(|_| is_hit(words, store)), "no worker {words:?} that is the kernel's choice could be stopped while it worked");
+    assert!(
+        (0..10).any(|_| is_hit(words, store)),
+        "no worker {words:?} that is the kernel's choice could be stopped while it worked"
+    );
 }
 
 /// Sends a signal to a process; false where it is gone.
@@ -53,7 +57,13 @@ fn is_hit(words: &[&str], store: &str) -> bool {
         "-q",
         "-o",
     ]);
-    let mut run = command.arg(&file).env("FINGERPOST_HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut run = command
+        .arg(&file)
+        .env("FINGERPOST_HOME", home.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut found = None;
     until("the kernel's choice is a worker, or the run is over", || {
         found = worker(run.id(), words).filter(|pid| score(*pid) > score(run.id()));

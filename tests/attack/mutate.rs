@@ -51,8 +51,8 @@ impl Plan {
         }
     }
 
-    /// Runs `case(worker, seed)` for each seed, prints one line of figures, and fails when a case did. A case says whether the damage
-    /// was accepted: were all refused by a parser, then nothing behind it was tried.
+    /// Runs `case(worker, seed)` for each seed, prints one line of figures, and fails when a case did. A case says
+    /// whether the damage was accepted: were all refused by a parser, then nothing behind it was tried.
     fn run(&self, kind: &str, case: impl Fn(u64, u64) -> Result<bool, Fault> + Sync) {
         let (done, accepted, faults) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
@@ -75,7 +75,10 @@ impl Plan {
             }
         });
         let (cases, accepted) = (done.into_inner(), accepted.into_inner());
-        summary(&format!("kind={kind} seed={} cases={cases} accepted={accepted}", self.seed), &faults.into_inner().unwrap());
+        summary(
+            &format!("kind={kind} seed={} cases={cases} accepted={accepted}", self.seed),
+            &faults.into_inner().unwrap(),
+        );
         assert!(cases > 0 && (cases < 100 || accepted > cases / 20), "{accepted} of {cases} cases got past the parser");
     }
 }
@@ -94,8 +97,8 @@ fn summary(head: &str, faults: &[(u64, Fault)]) {
 
 /// Where the input of a case that failed is kept.
 fn keep(kind: &str, seed: u64, extension: &str, bytes: &[u8]) -> PathBuf {
-    let directory =
-        std::env::var_os("FINGERPOST_ATTACK_KEEP").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("attack"), PathBuf::from);
+    let directory = std::env::var_os("FINGERPOST_ATTACK_KEEP")
+        .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("attack"), PathBuf::from);
     std::fs::create_dir_all(&directory).unwrap();
     let path = directory.join(format!("{kind}-{seed}.{extension}"));
     std::fs::write(&path, bytes).unwrap();

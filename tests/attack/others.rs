@@ -38,7 +38,12 @@ fn start(user: u32, tmp: &Path, home: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.args(words).env("TMPDIR", tmp).env("FINGERPOST_HOME", home).current_dir("/");
     if user != 0 {
-        command.uid(user).gid(user).env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CACHE_HOME").env("HOME", "/nonexistent");
+        command
+            .uid(user)
+            .gid(user)
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("XDG_CACHE_HOME")
+            .env("HOME", "/nonexistent");
     }
     command.output().unwrap()
 }
@@ -63,7 +68,8 @@ fn treasure(owner: u32) -> (TempDir, PathBuf) {
     (dir, file)
 }
 
-/// Entries that write to a file and remove another beside it, as former versions wrote them and as this one numbers them.
+/// Entries that write to a file and remove another beside it, as former versions wrote them and as this one numbers
+/// them.
 fn journal_against(file: &Path) -> String {
     let beside = file.with_file_name("beside");
     let write = format!(r#""undo":"write_file","path":{file:?},"content":"changed""#);
@@ -83,9 +89,16 @@ fn a_journal_that_another_user_prepared_is_not_undone() {
         chown(file.with_file_name("beside"), Some(user), Some(user)).unwrap();
         let root = tmp.path().join(format!("fingerpost-{user}"));
         let control = tmp.path().join("fingerpost-control-0123456789abcdef");
-        for run in [root.join("run-1-0"), root.join("control/run-0123456789abcdef"), control.join("run-0123456789abcdef")] {
+        for run in
+            [root.join("run-1-0"), root.join("control/run-0123456789abcdef"), control.join("run-0123456789abcdef")]
+        {
             let (run, journal) = (run.display(), journal_against(&file));
-            shell(NOBODY, &format!("mkdir -p {run}; : >{run}/lock; cat >{run}/journal <<'END'\n{journal}END\nchmod -R a+rwX {run}"));
+            shell(
+                NOBODY,
+                &format!(
+                    "mkdir -p {run}; : >{run}/lock; cat >{run}/journal <<'END'\n{journal}END\nchmod -R a+rwX {run}"
+                ),
+            );
         }
         // As if the directory were private; its owner remains who made it.
         shell(NOBODY, &format!("chmod -R go= {}", control.display()));
@@ -110,7 +123,8 @@ fn a_temporary_directory_of_another_user_is_refused_and_links_in_it_are_not_foll
     shell(
         NOBODY,
         &format!(
-            "mkdir -p {tmp}/mine/run-1-0; cd {tmp}/mine/run-1-0; : >lock; cat >journal <<'END'\n{journal}END\nln -s mine {tmp}/fingerpost-0"
+            "mkdir -p {tmp}/mine/run-1-0; cd {tmp}/mine/run-1-0; : >lock; cat >journal <<'END'\n{journal}END\nln -s \
+             mine {tmp}/fingerpost-0"
         ),
     );
     let output = start(0, &base.path().join("tmp"), home.path(), &SHORT);
@@ -138,7 +152,8 @@ fn a_runtime_directory_of_another_user_is_not_used() {
     );
     let mut command = Command::new(binary());
     command.args(SHORT).uid(SOMEBODY).gid(SOMEBODY).env("TMPDIR", tmp.path()).env("FINGERPOST_HOME", home.path());
-    let output = command.env("XDG_RUNTIME_DIR", runtime.path()).env("HOME", "/nonexistent").current_dir("/").output().unwrap();
+    let output =
+        command.env("XDG_RUNTIME_DIR", runtime.path()).env("HOME", "/nonexistent").current_dir("/").output().unwrap();
     ended_well(&output);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
@@ -149,7 +164,10 @@ fn a_runtime_directory_of_another_user_is_not_used() {
 fn running() -> (Child, TempDir, TempDir) {
     let (tmp, home) = (open_dir(0o711), open_dir(0o755));
     let mut command = Command::new(binary());
-    command.args(["run", "web", "--quiet", "--budget", "60", "--set", "connections=1"]).process_group(0).current_dir("/");
+    command
+        .args(["run", "web", "--quiet", "--budget", "60", "--set", "connections=1"])
+        .process_group(0)
+        .current_dir("/");
     command.env("TMPDIR", tmp.path()).env("FINGERPOST_HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().unwrap();
     until("its servers run", || !started_in(tmp.path()).is_empty());
@@ -170,7 +188,10 @@ fn started_in(tmp: &Path) -> Vec<i32> {
 /// Every lock of a run, wherever it may lie.
 fn locks(tmp: &Path) -> Vec<PathBuf> {
     let within = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
-    let dirs = within(Path::new(CONTROL)).into_iter().chain(within(tmp)).chain(within(tmp).into_iter().flat_map(|dir| within(&dir)));
+    let dirs = within(Path::new(CONTROL))
+        .into_iter()
+        .chain(within(tmp))
+        .chain(within(tmp).into_iter().flat_map(|dir| within(&dir)));
     dirs.map(|dir| dir.join("lock")).filter(|lock| lock.exists()).collect()
 }
 
@@ -183,8 +204,12 @@ fn nobody_else_can_open_a_lock_and_so_hold_it() {
     let locks = locks(tmp.path());
     assert!(!locks.is_empty());
     for lock in locks {
-        let opened =
-            Command::new("sh").args(["-c", &format!(": <{}", lock.display())]).uid(NOBODY).gid(NOBODY).stderr(Stdio::null()).status();
+        let opened = Command::new("sh")
+            .args(["-c", &format!(": <{}", lock.display())])
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .stderr(Stdio::null())
+            .status();
         assert!(!opened.unwrap().success(), "{}", lock.display());
     }
     run.kill().unwrap();
@@ -199,7 +224,9 @@ fn a_run_whose_whole_group_is_killed_leaves_nothing() {
     let (mut run, tmp, _home) = running();
     child::signal_group(run.id() as i32, 9).unwrap();
     run.wait().unwrap();
-    until("nothing is left", || started_in(tmp.path()).is_empty() && fs::read_dir(tmp.path()).unwrap().next().is_none());
+    until("nothing is left", || {
+        started_in(tmp.path()).is_empty() && fs::read_dir(tmp.path()).unwrap().next().is_none()
+    });
 }
 
 /// A run of root's that seems to have been killed; removed at the end.
@@ -209,10 +236,14 @@ impl Killed {
     /// With this journal where this version looks for it, and with the other one where former versions did.
     fn with(tmp: &Path, journal: &[u8], former: &str) -> Killed {
         let random: String = (0..16).map(|_| fastrand::lowercase()).collect();
-        let dirs = vec![Path::new(CONTROL).join(format!("run-{random}")), tmp.join("fingerpost-0").join(format!("run-1-{random}"))];
+        let dirs = vec![
+            Path::new(CONTROL).join(format!("run-{random}")),
+            tmp.join("fingerpost-0").join(format!("run-1-{random}")),
+        ];
         for (dir, journal) in dirs.iter().zip([journal, former.as_bytes()]) {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).unwrap();
-            let new = |name: &str| fs::File::options().write(true).create_new(true).mode(0o600).open(dir.join(name)).unwrap();
+            let new =
+                |name: &str| fs::File::options().write(true).create_new(true).mode(0o600).open(dir.join(name)).unwrap();
             std::io::Write::write_all(&mut new("journal"), journal).unwrap();
             new("lock");
         }
@@ -233,7 +264,8 @@ fn a_strangers_process_group_is_not_killed() {
     }
     let (tmp, home) = (open_dir(0o1777), open_dir(0o755));
     // The first process of the group is gone, the number is still in use.
-    let mut leader = Command::new("sh").args(["-c", "sleep 600 & echo $!"]).process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let mut leader =
+        Command::new("sh").args(["-c", "sleep 600 & echo $!"]).process_group(0).stdout(Stdio::piped()).spawn().unwrap();
     let pgid = leader.id();
     let mut member = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(leader.stdout.take().unwrap()), &mut member).unwrap();
@@ -243,8 +275,11 @@ fn a_strangers_process_group_is_not_killed() {
     let boot = fingerpost_sys::journal::boot_id();
     let kill = |pgid: u32| format!(r#""undo":"kill_group","pgid":{pgid},"start":12345,"boot":{boot:?}}}"#);
     let area = tmp.path().join("fingerpost-0123456789abcdef");
-    let text =
-        format!("{{\"n\":0,\"undo\":\"remove_directory\",\"path\":{area:?}}}\n{{\"n\":1,{}\n{{\"n\":2,{}\n", kill(pgid), kill(alone.id()));
+    let text = format!(
+        "{{\"n\":0,\"undo\":\"remove_directory\",\"path\":{area:?}}}\n{{\"n\":1,{}\n{{\"n\":2,{}\n",
+        kill(pgid),
+        kill(alone.id())
+    );
     let killed = Killed::with(tmp.path(), text.as_bytes(), &format!("{{{}\n{{{}\n", kill(pgid), kill(alone.id())));
     ended_well(&start(0, tmp.path(), home.path(), &SHORT));
     let start_time = child::start_time(member);
@@ -266,15 +301,18 @@ fn journals_that_are_too_long_or_not_ours_are_kept_and_change_nothing() {
     fs::write(file.with_file_name("beside"), "kept").unwrap();
     let area = tmp.path().join("fingerpost-0123456789abcdef");
     let valid = format!(
-        "{{\"n\":0,\"undo\":\"remove_directory\",\"path\":{area:?}}}\n{{\"of\":0,\"made\":{{\"dev\":1,\"ino\":2}}}}\n{{\"n\":1,\"undo\":\"remove_path\",\"path\":{:?}}}\n",
+        "{{\"n\":0,\"undo\":\"remove_directory\",\"path\":{area:?}}}\n{{\"of\":0,\"made\":{{\"dev\":1,\"ino\":2}}}}\n\
+         {{\"n\":1,\"undo\":\"remove_path\",\"path\":{:?}}}\n",
         area.join("x")
     );
-    let against: String = journal_against(&file).lines().skip(2).map(|l| l.replace("\"n\":", "\"n\":1") + "\n").collect();
+    let against: String =
+        journal_against(&file).lines().skip(2).map(|l| l.replace("\"n\":", "\"n\":1") + "\n").collect();
     let whole = valid + &against;
     let seed = fastrand::u64(..);
     eprintln!("seed {seed}");
     let mut chance = fastrand::Rng::with_seed(seed);
-    let mut runs: Vec<Killed> = (0..60).map(|_| Killed::with(tmp.path(), &mutated(whole.as_bytes(), &mut chance), "")).collect();
+    let mut runs: Vec<Killed> =
+        (0..60).map(|_| Killed::with(tmp.path(), &mutated(whole.as_bytes(), &mut chance), "")).collect();
     runs.push(Killed::with(tmp.path(), &b"{\"struck\":1}\n".repeat(1 << 20), ""));
     runs.push(Killed::with(tmp.path(), whole.as_bytes(), ""));
     let output = start(0, tmp.path(), home.path(), &SHORT);
@@ -316,7 +354,10 @@ fn writing_a_file_into_another_users_directory_follows_none_of_the_links_there()
     let (dir, target) = (theirs.path().display(), file.display());
     shell(
         NOBODY,
-        &format!("cd {dir}; ln -s {target} out.json; perl -e 'symlink \"{target}\", \".out.json.$_.tmp\" for $$ + 1 .. $$ + 3000'"),
+        &format!(
+            "cd {dir}; ln -s {target} out.json; perl -e 'symlink \"{target}\", \".out.json.$_.tmp\" for $$ + 1 .. $$ + \
+             3000'"
+        ),
     );
     let out = theirs.path().join("out.json");
     let mut words = SHORT.to_vec();
@@ -325,10 +366,15 @@ fn writing_a_file_into_another_users_directory_follows_none_of_the_links_there()
     ended_well(&output);
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
     let written = fs::symlink_metadata(&out).unwrap();
-    assert!(output.status.success() && written.is_file() && written.uid() == 0, "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && written.is_file() && written.uid() == 0,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
-/// Somebody's directory, in which a name changes all the time between a directory of theirs, which is `real`, and links to root's.
+/// Somebody's directory, in which a name changes all the time between a directory of theirs, which is `real`, and links
+/// to root's.
 fn swapped(base: &Path, treasure: &Path) -> Child {
     let script = format!(
         "set -e; cd {base:?}; ln -s {treasure:?} link; echo ready; \
@@ -360,14 +406,18 @@ fn root_works_in_no_directory_that_another_user_can_change() {
     let inner = base.path().join("inner");
     let group = open_dir(0o775);
     chown(group.path(), Some(0), Some(NOBODY)).unwrap();
-    let courses: [&[&str]; 3] =
-        [&["fs.create", "--set", "dir=D"], &["site", "--set", "dirs=D"], &["database", "--set", "engine=sqlite", "--set", "dir=D"]];
+    let courses: [&[&str]; 3] = [
+        &["fs.create", "--set", "dir=D"],
+        &["site", "--set", "dirs=D"],
+        &["database", "--set", "engine=sqlite", "--set", "dir=D"],
+    ];
     for course in courses {
         // The changing name several times, for what it is in that moment is chance.
         let places = [base.path(), sticky.path(), group.path()].into_iter().chain([inner.as_path(); 5]);
         for place in places {
             let words: Vec<String> = course.iter().map(|w| w.replace("=D", &format!("={}", place.display()))).collect();
-            let words: Vec<&str> = ["run", "--quiet", "--budget", "2"].into_iter().chain(words.iter().map(String::as_str)).collect();
+            let words: Vec<&str> =
+                ["run", "--quiet", "--budget", "2"].into_iter().chain(words.iter().map(String::as_str)).collect();
             let output = start(0, Path::new("/tmp"), home.path(), &words);
             let said = String::from_utf8_lossy(&output.stderr);
             let told = format!("{said}{}", String::from_utf8_lossy(&output.stdout));

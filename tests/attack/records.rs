@@ -8,8 +8,8 @@ use crate::support::Home;
 
 /// What a command may need beside four times its input: the allowance, and what a debug build needs for itself.
 const ALLOWANCE: u64 = (64 + 40) << 20;
-/// How many times the processor time of an input eight times as large may be. Eight were linear, 64 quadratic; the rest is for a host
-/// whose pace changes from one to the other.
+/// How many times the processor time of an input eight times as large may be. Eight were linear, 64 quadratic; the rest
+/// is for a host whose pace changes from one to the other.
 const TIMES: f64 = 24.0;
 /// What is taken for the processor time of the smaller at least: shorter times are of starting, not of the input.
 const LEAST_CPU: Duration = Duration::from_millis(50);
@@ -17,7 +17,10 @@ const LEAST_CPU: Duration = Duration::from_millis(50);
 /// That the processor time of the larger of two inputs, eight times the smaller, is not out of proportion.
 #[track_caller]
 fn assert_linear(what: &str, smaller: Duration, larger: Duration) {
-    assert!(larger <= smaller.max(LEAST_CPU).mul_f64(TIMES), "{what}: {smaller:?}, and {larger:?} for eight times as much");
+    assert!(
+        larger <= smaller.max(LEAST_CPU).mul_f64(TIMES),
+        "{what}: {smaller:?}, and {larger:?} for eight times as much"
+    );
 }
 
 fn text(run: &Run) -> String {
@@ -100,7 +103,11 @@ fn memory_is_bounded_by_the_file_and_time_is_linear() {
             };
             // The figure is not below what this process holds, and other tests hold something for a moment.
             let said = (0..4).map(|_| tried()).find(|said| said.usage.peak_bytes <= most).unwrap_or_else(tried);
-            assert!(said.usage.peak_bytes <= most, "{array} {value} of {bytes}: {} of {most} bytes", said.usage.peak_bytes);
+            assert!(
+                said.usage.peak_bytes <= most,
+                "{array} {value} of {bytes}: {} of {most} bytes",
+                said.usage.peak_bytes
+            );
             said.usage.cpu
         });
         assert_linear(&format!("{array} {value}"), cpu[0], cpu[1]);
@@ -111,8 +118,10 @@ fn memory_is_bounded_by_the_file_and_time_is_linear() {
 fn rows(id: &str, side: &str, count: usize) -> Run {
     let mut run = fixture::with_id(id);
     let row = run.measurements.iter().find(|m| m.outcome == Outcome::Measured).unwrap().clone();
-    let params = |i: usize| Params::new().with("a", "the same in all").with("b", format!("{i:06} {side}")).with("n", i as i64);
-    run.measurements = (0..count).map(|i| Measurement { params: params(i), processes: vec![], ..row.clone() }).collect();
+    let params =
+        |i: usize| Params::new().with("a", "the same in all").with("b", format!("{i:06} {side}")).with("n", i as i64);
+    run.measurements =
+        (0..count).map(|i| Measurement { params: params(i), processes: vec![], ..row.clone() }).collect();
     run
 }
 
@@ -124,7 +133,13 @@ fn rows_that_do_not_align_take_linear_time() {
             let base = Run { profile, ..rows("20260102T030405Z-00000001", "base", count) };
             let new = Run { profile, ..rows("20260102T030405Z-00000002", "new", count) };
             let files = [home.write("a.json", text(&base)), home.write("b.json", text(&new))];
-            let said = home.says(&["compare".as_ref(), files[0].as_os_str(), files[1].as_os_str(), "--format".as_ref(), "csv".as_ref()]);
+            let said = home.says(&[
+                "compare".as_ref(),
+                files[0].as_os_str(),
+                files[1].as_os_str(),
+                "--format".as_ref(),
+                "csv".as_ref(),
+            ]);
             said.lived();
             assert!(said.err.contains("no row in common"), "{}", said.err);
             said.usage.cpu

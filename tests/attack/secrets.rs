@@ -53,9 +53,12 @@ impl Home {
             let text = self.says(&["show", "latest", "--format", format]);
             assert!(text.len() > 4 && !holds(text.as_bytes()), "{format}: {text}");
         }
-        for words in
-            [&["report", "latest", "-o", "r.html"][..], &["archive", "list"], &["explain", "latest"], &["compare", "latest", "latest"]]
-        {
+        for words in [
+            &["report", "latest", "-o", "r.html"][..],
+            &["archive", "list"],
+            &["explain", "latest"],
+            &["compare", "latest", "latest"],
+        ] {
             let text = self.says(words);
             assert!(!holds(text.as_bytes()), "{words:?}: {text}");
         }
@@ -64,7 +67,8 @@ impl Home {
     }
 
     fn page_shows_none(&self) {
-        let mut page = self.command(&["serve", "--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut page =
+            self.command(&["serve", "--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = Vec::new();
         let out = page.stdout.as_mut().unwrap();
         let mut byte = [0];
@@ -185,7 +189,14 @@ fn what_failed_and_what_was_refused_is_told_without_the_password() {
         &["run", "web", "--set", "url=http://127.0.0.1:1/?token=SECRET"],
         &["run", "--password=SECRET"],
         &["run", "mysql://root:SECRET@127.0.0.1/x"],
-        &["ab", "database", "--a", "url=mysql://root:SECRET@127.0.0.1:1/x", "--b", "url=mysql://root:SECRET@127.0.0.1:1/y"],
+        &[
+            "ab",
+            "database",
+            "--a",
+            "url=mysql://root:SECRET@127.0.0.1:1/x",
+            "--b",
+            "url=mysql://root:SECRET@127.0.0.1:1/y",
+        ],
         &["show", "http://u:SECRET@127.0.0.1/run.json"],
     ] {
         let words: Vec<String> = words.iter().map(|word| word.replace("SECRET", SECRET)).collect();
@@ -228,7 +239,18 @@ fn the_words_of_an_explained_command_are_cut() {
     let home = Home::new();
     for format in ["table", "json", "markdown"] {
         let script = format!("true mysql -p{SECRET} postgres://u:{SECRET}@h/x");
-        let words = ["explain", "--format", format, "--", "sh", "-c", &script, &format!("--password={SECRET}"), "--token", SECRET];
+        let words = [
+            "explain",
+            "--format",
+            format,
+            "--",
+            "sh",
+            "-c",
+            &script,
+            &format!("--password={SECRET}"),
+            "--token",
+            SECRET,
+        ];
         let said = home.says(&words);
         assert!(said.replace('\\', "").contains("***") && !holds(said.as_bytes()), "{said}");
     }
@@ -238,9 +260,10 @@ fn the_words_of_an_explained_command_are_cut() {
 fn old_record() -> Run {
     let mut run = fixture::run();
     let url = format!("mysql://root:{SECRET}@db/x");
-    run.command = ["fingerpost", "run", "--set", &format!("url={url}"), "--server-prefix", &format!("env PGPASSWORD={SECRET}")]
-        .map(str::to_owned)
-        .to_vec();
+    run.command =
+        ["fingerpost", "run", "--set", &format!("url={url}"), "--server-prefix", &format!("env PGPASSWORD={SECRET}")]
+            .map(str::to_owned)
+            .to_vec();
     let params = Params::new().with("server", format!("http://u:{SECRET}@127.0.0.1/").as_str());
     run.measurements[0].params = params;
     run.measurements[0].reason = Some(format!("url={url} does not answer"));
@@ -274,13 +297,20 @@ fn a_private_server_does_not_inherit_the_users_passwords() {
         return;
     }
     let home = Home::new();
-    let mut command = home.command(&["run", "web", "--set", "server=nginx", "--set", "connections=1", "--budget", "20", "-q"]);
-    let mut run =
-        command.env("PGPASSWORD", SECRET).env("MYSQL_PWD", SECRET).env("API_TOKEN", SECRET).stdout(Stdio::null()).spawn().unwrap();
+    let mut command =
+        home.command(&["run", "web", "--set", "server=nginx", "--set", "connections=1", "--budget", "20", "-q"]);
+    let mut run = command
+        .env("PGPASSWORD", SECRET)
+        .env("MYSQL_PWD", SECRET)
+        .env("API_TOKEN", SECRET)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut others = Vec::new();
     until("the server runs as another user", || {
         let is_others = |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() != 0);
-        // Until it has become the server it is a copy of this program, which no other user may read: the kernel clears its dumpable flag.
+        // Until it has become the server it is a copy of this program, which no other user may read: the kernel clears
+        // its dumpable flag.
         let exe = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
         let is_a_server = |pid: &u32| exe(*pid).is_some_and(|server| Some(server) != exe(run.id()));
         others = tree(run.id()).into_iter().filter(|pid| is_others(pid) && is_a_server(pid)).collect();
@@ -288,7 +318,10 @@ fn a_private_server_does_not_inherit_the_users_passwords() {
         !others.is_empty()
     });
     for pid in others {
-        assert!(!holds(&std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()), "/proc/{pid}/environ holds the secret");
+        assert!(
+            !holds(&std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()),
+            "/proc/{pid}/environ holds the secret"
+        );
     }
     end_well(&mut run);
 }

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 /// How long anything may take that a test waits for.
 pub const DEADLINE: Duration = Duration::from_secs(240);
 
-/// What is attacked: the program as built, or another version that `FINGERPOST_ATTACKED` names, which is how a test is seen to fail.
+/// What is attacked: the program as built, or another version that `FINGERPOST_ATTACKED` names, which is how a test is
+/// seen to fail.
 pub fn binary() -> PathBuf {
-    std::env::var_os("FINGERPOST_ATTACKED").map_or_else(|| Path::new(env!("CARGO_BIN_EXE_fingerpost")).to_owned(), PathBuf::from)
+    std::env::var_os("FINGERPOST_ATTACKED")
+        .map_or_else(|| Path::new(env!("CARGO_BIN_EXE_fingerpost")).to_owned(), PathBuf::from)
 }
 
 /// Whether the tests that need a second user can run. Where everything has to be tested they must.

@@ -16,7 +16,14 @@ fn hostile() -> Run {
     run.source = Some(h());
     run.tool.version = h();
     let host = &mut run.host;
-    for text in [&mut host.hostname, &mut host.os, &mut host.kernel, &mut host.arch, &mut host.cpu.model, &mut host.filesystem.kind] {
+    for text in [
+        &mut host.hostname,
+        &mut host.os,
+        &mut host.kernel,
+        &mut host.arch,
+        &mut host.cpu.model,
+        &mut host.filesystem.kind,
+    ] {
         *text = h();
     }
     host.doubts = vec![h()];
@@ -53,7 +60,10 @@ fn harmless(what: &str, bytes: &[u8]) {
         c => misleads(*c),
     };
     if let Some((at, c)) = text.char_indices().find(acts) {
-        panic!("{what}: {c:?} in {:?}", text[..at].chars().rev().take(60).collect::<String>().chars().rev().collect::<String>());
+        panic!(
+            "{what}: {c:?} in {:?}",
+            text[..at].chars().rev().take(60).collect::<String>().chars().rev().collect::<String>()
+        );
     }
 }
 
@@ -62,7 +72,8 @@ fn nothing_of_a_run_acts_on_a_terminal_in_any_format() {
     let home = Home::new();
     let file = home.write("x.json", serde_json::to_vec(&hostile()).unwrap());
     let file = file.to_str().unwrap();
-    let other = home.write("y.json", serde_json::to_vec(&Run { id: "20270102T030405Z-00000001".into(), ..hostile() }).unwrap());
+    let other =
+        home.write("y.json", serde_json::to_vec(&Run { id: "20270102T030405Z-00000001".into(), ..hostile() }).unwrap());
     let other = other.to_str().unwrap();
     let formats = ["table", "json", "csv", "markdown", "go-bench", "openmetrics"];
     let mut commands: Vec<Vec<&str>> = formats.iter().map(|f| vec!["show", file, "--format", f]).collect();
@@ -113,7 +124,9 @@ fn a_formula_in_a_run_is_text_in_a_spreadsheet() {
     let text = String::from_utf8(said.out).unwrap();
     assert!(text.contains("cmd|"), "{text}");
     let cells = text.lines().flat_map(|line| line.split(',')).map(|cell| cell.trim_start_matches('"'));
-    let formula = |cell: &&str| cell.starts_with(['=', '@', '\t']) || (cell.starts_with(['+', '-']) && cell.parse::<f64>().is_err());
+    let formula = |cell: &&str| {
+        cell.starts_with(['=', '@', '\t']) || (cell.starts_with(['+', '-']) && cell.parse::<f64>().is_err())
+    };
     assert_eq!(cells.filter(formula).collect::<Vec<_>>(), Vec::<&str>::new());
 }
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 pub struct Usage {
     /// Processor time in user and kernel mode.
     pub cpu: Duration,
-    /// The most bytes that were resident at a time in one process. Not below what *this* process held when it started the child:
-    /// the kernel carries the figure over `exec`.
+    /// The most bytes that were resident at a time in one process. Not below what *this* process held when it started
+    /// the child: the kernel carries the figure over `exec`.
     pub peak_bytes: u64,
 }
 
@@ -62,7 +62,9 @@ fn ended(descriptor: &OwnedFd, deadline: Instant) -> io::Result<bool> {
         match ready {
             0 => return Ok(false),
             1.. => return Ok(true),
-            _ if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => return Err(io::Error::last_os_error()),
+            _ if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => {
+                return Err(io::Error::last_os_error());
+            }
             _ => {}
         }
     }
@@ -78,7 +80,10 @@ mod tests {
     #[allow(clippy::zombie_processes)]
     fn a_childs_end_and_use_are_told_and_a_deadline_is_kept() {
         let soon = || Instant::now() + Duration::from_secs(240);
-        let busy = Command::new("sh").args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7"]).spawn().unwrap();
+        let busy = Command::new("sh")
+            .args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7"])
+            .spawn()
+            .unwrap();
         let (status, usage) = wait_usage(&busy, soon()).unwrap().expect("it ends");
         assert_eq!(status.code(), Some(7));
         assert!(usage.cpu > Duration::ZERO && usage.peak_bytes > 100_000, "{usage:?}");

@@ -40,23 +40,29 @@ pub fn rows(base: &Side, new: &Side, options: &Options) -> (Vec<Row>, Vec<Pooled
     (pairs, together, rest)
 }
 
-/// What rows say of each other's spread: those of one probe of their rounds, those of one family of probes of their runs.
+/// What rows say of each other's spread: those of one probe of their rounds, those of one family of probes of their
+/// runs.
 fn known<'a>(pairs: &[Pair<'a>], weights: &mut QuantileWeights) -> HashMap<&'a str, Known> {
     // In the order of names, since sums of fractions depend on it.
     let mut rows: BTreeMap<&str, Vec<&[Figure]>> = BTreeMap::new();
     for pair in pairs {
-        rows.entry(pair.probe).or_default().extend([pair.base, pair.new].into_iter().flatten().map(|row| row.figures.as_slice()));
+        rows.entry(pair.probe)
+            .or_default()
+            .extend([pair.base, pair.new].into_iter().flatten().map(|row| row.figures.as_slice()));
     }
     let family = |probe: &'a str| probe.split('.').next().unwrap_or(probe);
     let mut known: HashMap<&str, Known> = HashMap::new();
     let mut seen: HashMap<&str, Vec<(f64, f64)>> = HashMap::new();
     for (probe, rows) in &rows {
         let of_rounds = Known::of_rounds(rows.iter().copied(), weights);
-        seen.entry(family(probe)).or_default().extend(rows.iter().filter_map(|figures| of_rounds.seen(figures, weights)));
+        seen.entry(family(probe))
+            .or_default()
+            .extend(rows.iter().filter_map(|figures| of_rounds.seen(figures, weights)));
         known.insert(probe, of_rounds);
     }
-    let runs =
-        |few: bool| -> HashMap<&str, Prior> { seen.iter().map(|(family, seen)| (*family, spread::between_runs(seen, few))).collect() };
+    let runs = |few: bool| -> HashMap<&str, Prior> {
+        seen.iter().map(|(family, seen)| (*family, spread::between_runs(seen, few))).collect()
+    };
     let (of_few, of_many) = (runs(true), runs(false));
     for (probe, known) in &mut known {
         known.runs = if known.rounds.is_some() { of_few[family(probe)] } else { of_many[family(probe)] };
@@ -66,7 +72,8 @@ fn known<'a>(pairs: &[Pair<'a>], weights: &mut QuantileWeights) -> HashMap<&'a s
 
 fn judge(rows: &mut [Row], threshold: f64) -> Vec<Pooled> {
     // Untrusted rows and rows without a ratio take no part: they can neither be discovered nor dilute the control.
-    let judged: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].ratio.is_some() && rows[*i].verdict != Verdict::Unresolved).collect();
+    let judged: Vec<usize> =
+        (0..rows.len()).filter(|i| rows[*i].ratio.is_some() && rows[*i].verdict != Verdict::Unresolved).collect();
     let ratios: Vec<Ratio> = judged.iter().filter_map(|i| rows[*i].ratio).collect();
     let real = verdict::real(&ratios);
     for ((i, verdict), real) in judged.iter().zip(verdict::judge(&ratios, threshold)).zip(real) {
@@ -91,8 +98,8 @@ struct Pair<'a> {
     note: Option<String>,
 }
 
-/// Rows of imported sides that are looked at, over all, for whether they state fewer parameters than others. Published tables have some
-/// hundred rows a probe and stay far below it; files made to cost quadratic time do not.
+/// Rows of imported sides that are looked at, over all, for whether they state fewer parameters than others. Published
+/// tables have some hundred rows a probe and stay far below it; files made to cost quadratic time do not.
 const MOST_LOOKS: usize = 1_000_000;
 
 /// What is known of a side's rows beside their keys, and how much may still be looked at.
@@ -163,9 +170,10 @@ fn of_probe<'a>(
     same.take_while(|_| looks.replace(looks.get().saturating_sub(1)) > 0).map(|((_, _, params), row)| (params, row))
 }
 
-/// The rows of `other` that have every parameter of an imported row, or what stands for it ([`aliases`]), and perhaps more; where there is
-/// none, those that nearly have. Published tables leave unsaid what their authors left to chance (the placement of two processes, say), so
-/// such a row is put beside each of them, with a note. So is a row of an older record that states less than rows do today.
+/// The rows of `other` that have every parameter of an imported row, or what stands for it ([`aliases`]), and perhaps
+/// more; where there is none, those that nearly have. Published tables leave unsaid what their authors left to chance
+/// (the placement of two processes, say), so such a row is put beside each of them, with a note. So is a row of an
+/// older record that states less than rows do today.
 fn unstated<'a>(
     side: &Other,
     key: &(String, u32, Params),
@@ -195,7 +203,8 @@ fn unstated<'a>(
 /// How a published row is told to meet one of ours.
 type Matches = fn(&str, &Params, &Params) -> Option<aliases::Match>;
 
-/// Whether a row of `side` that states less, an imported one or an older record's, will be put beside this row of the other side.
+/// Whether a row of `side` that states less, an imported one or an older record's, will be put beside this row of the
+/// other side.
 fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other, looks: &Cell<usize>) -> bool {
     let (probe, version, params) = key;
     let is = |matches: Matches, few: &Params, full: &Params| few != full && matches(probe, few, full).is_some();
@@ -204,7 +213,8 @@ fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other
         // Only some probes have older rows: others need not be looked through.
         let states_less = |few: &Params| leaves_settings_unstated(probe, few);
         let meets = |few: &Params| states_less(few) && is(aliases::equal_as_far_as_stated, few, params);
-        return states_less(&Params::new()) && of_probe(side.side, key, looks).any(|(few, _)| meets(few) && !exact(few));
+        return states_less(&Params::new())
+            && of_probe(side.side, key, looks).any(|(few, _)| meets(few) && !exact(few));
     }
     // A row that nearly is what the published one is takes part where no other one is it.
     let by_another = |few: &Params| of_probe(other.side, key, looks).any(|(full, _)| is(aliases::matches, few, full));
@@ -223,7 +233,9 @@ impl Pair<'_> {
             _ => return Err(self.not("only the new side has it")),
         };
         if base.version != new.version {
-            return Err(self.not(&format!("the probe's definition changed from version {} to {}", base.version, new.version)));
+            return Err(
+                self.not(&format!("the probe's definition changed from version {} to {}", base.version, new.version))
+            );
         }
         if base.unit != new.unit || base.better != new.better {
             return Err(self.not(&format!("the units differ: {} and {}", base.unit.as_str(), new.unit.as_str())));
@@ -233,7 +245,8 @@ impl Pair<'_> {
             return Err(self.not(if why.is_empty() { "there is no figure" } else { &why }));
         }
         let higher = base.better == fingerpost_record::Better::Higher;
-        let levels = (ratio::level_with(&base.figures, weights, known), ratio::level_with(&new.figures, weights, known));
+        let levels =
+            (ratio::level_with(&base.figures, weights, known), ratio::level_with(&new.figures, weights, known));
         let pairs = if options.paired { pairs(base, new, higher) } else { Vec::new() };
         let in_pairs = ratio::of_pairs(&pairs).map(|r| of_two_starts(r, options.starts));
         let ratio = in_pairs.or(match levels {
@@ -260,7 +273,11 @@ impl Pair<'_> {
             real: false,
             untrusted: [base, new].iter().any(|side| side.outcome != Outcome::Measured),
             note,
-            counters: base.counters.keys().filter_map(|name| Some((name.clone(), base.counter(name)?, new.counter(name)?))).collect(),
+            counters: base
+                .counters
+                .keys()
+                .filter_map(|name| Some((name.clone(), base.counter(name)?, new.counter(name)?)))
+                .collect(),
         })
     }
 
@@ -281,7 +298,11 @@ impl Pair<'_> {
 fn pairs(base: &SideRow, new: &SideRow, higher: bool) -> Vec<f64> {
     let ([b], [n]) = (base.figures.as_slice(), new.figures.as_slice()) else { return Vec::new() };
     let all_positive = b.processes.iter().chain(&n.processes).all(|v| *v > 0.0);
-    if b.processes.len() == n.processes.len() && all_positive { ratio::pairs(&b.processes, &n.processes, higher) } else { Vec::new() }
+    if b.processes.len() == n.processes.len() && all_positive {
+        ratio::pairs(&b.processes, &n.processes, higher)
+    } else {
+        Vec::new()
+    }
 }
 
 /// A ratio of two sides of one start each, with what two starts of the same server differ by.
@@ -297,17 +318,26 @@ fn of_two_starts(ratio: Ratio, spread: f64) -> Ratio {
 fn apart(base: &SideRow, new: &SideRow, levels: (Option<Level>, Option<Level>)) -> Option<String> {
     let side = |name: &str, row: &SideRow, level: Option<Level>| {
         level.filter(|l| l.contradicted)?;
-        let (least, most) = row.figures.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), f| (l.min(f.value), m.max(f.value)));
+        let (least, most) =
+            row.figures.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), f| (l.min(f.value), m.max(f.value)));
         let percent = (most / least - 1.0) * 100.0;
-        Some(format!("the {name}'s {} runs are {percent:.0} % apart, more than each of them lets expect", row.figures.len()))
+        Some(format!(
+            "the {name}'s {} runs are {percent:.0} % apart, more than each of them lets expect",
+            row.figures.len()
+        ))
     };
     let both = [side("base", base, levels.0), side("new side", new, levels.1)];
     both.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"))
 }
 
-/// The verdict before the rows are judged together: `same` as a placeholder for those that will be, `unresolved` for those that
-/// must not be.
-fn first_verdict(base: &SideRow, new: &SideRow, ratio: Option<Ratio>, note: Option<String>) -> (Verdict, Option<String>) {
+/// The verdict before the rows are judged together: `same` as a placeholder for those that will be, `unresolved` for
+/// those that must not be.
+fn first_verdict(
+    base: &SideRow,
+    new: &SideRow,
+    ratio: Option<Ratio>,
+    note: Option<String>,
+) -> (Verdict, Option<String>) {
     if base.outcome != Outcome::Measured || new.outcome != Outcome::Measured {
         return (Verdict::Unresolved, Some(not_trusted(base, new)));
     }
@@ -336,7 +366,12 @@ fn estimate(row: &SideRow, level: Option<Level>) -> Estimate {
         ([one], _) => one.estimate(),
         (_, Some(l)) => {
             let half = t_two_sided(CONFIDENCE, l.df) * l.variance.sqrt();
-            Estimate { value: l.log.exp(), low: (l.log - half).exp(), high: (l.log + half).exp(), confidence: CONFIDENCE }
+            Estimate {
+                value: l.log.exp(),
+                low: (l.log - half).exp(),
+                high: (l.log + half).exp(),
+                confidence: CONFIDENCE,
+            }
         }
         (many, None) => {
             let values = || many.iter().map(|f| f.value);

@@ -45,11 +45,13 @@ const NOTHING: &str = "none";
 /// What it is said to have where rows state the parameter only if it was changed ([`stated_when_changed`]).
 const DEFAULT: &str = "default";
 
-/// Parameters that rows state only where somebody set them: the length of a server's accept queue, the words that it was started behind, the
-/// file system of a directory that was named, and what a launch has besides its state and its memory.
+/// Parameters that rows state only where somebody set them: the length of a server's accept queue, the words that it
+/// was started behind, the file system of a directory that was named, and what a launch has besides its state and its
+/// memory.
 const STATED_WHEN_CHANGED: [&str; 6] = ["backlog", SERVER_PREFIX, DIR_FS, "swap_size", "throttle", "existing_swap"];
 
-/// Whether a side without a parameter has the default: one of those, or a server's variable, whose default it alone knows.
+/// Whether a side without a parameter has the default: one of those, or a server's variable, whose default it alone
+/// knows.
 fn stated_when_changed(key: &str) -> bool {
     key.starts_with("server.") || STATED_WHEN_CHANGED.contains(&key)
 }
@@ -61,10 +63,14 @@ fn is_setting(key: &str) -> bool {
 
 /// How a side has a parameter, in words.
 fn in_words(key: &str, value: Option<&Param>) -> String {
-    value.map_or_else(|| if stated_when_changed(key) { DEFAULT } else { NOTHING }.to_owned(), |value| params::shown(key, value))
+    value.map_or_else(
+        || if stated_when_changed(key) { DEFAULT } else { NOTHING }.to_owned(),
+        |value| params::shown(key, value),
+    )
 }
 
-/// The probe whose rows the host's compilers build. A row of ours says by which; a published table of one compiler has it with the host.
+/// The probe whose rows the host's compilers build. A row of ours says by which; a published table of one compiler has
+/// it with the host.
 const BUILT_ON_THE_HOST: &str = "cpu.flops";
 
 impl Change {
@@ -96,17 +102,21 @@ impl Change {
     }
 }
 
-/// What was changed as the sides themselves tell it: by the part of a run that was asked for, by the compiler of published figures, by
-/// what the servers said of their version and settings, and by the machines that the load came from. `known` is what rows differed in as a
-/// whole.
+/// What was changed as the sides themselves tell it: by the part of a run that was asked for, by the compiler of
+/// published figures, by what the servers said of their version and settings, and by the machines that the load came
+/// from. `known` is what rows differed in as a whole.
 pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let (b, n) = (&base.taken_out, &new.taken_out);
     let keys: BTreeSet<&str> = b.iter().chain(n.iter()).map(|(k, _)| k).collect();
     let text = |params: &Params, key: &str| in_words(key, params.get(key));
-    let launching = [base, new].iter().all(|side| side.rows.keys().all(|(probe, _, _)| probe.split('.').next() == Some(LAUNCH)));
+    let launching =
+        [base, new].iter().all(|side| side.rows.keys().all(|(probe, _, _)| probe.split('.').next() == Some(LAUNCH)));
     let of = |key: &str| (key == PLACEMENT && launching).then(|| LAUNCH.to_owned());
-    let mut changes: Vec<Change> =
-        keys.into_iter().filter(|key| b.get(key) != n.get(key)).map(|key| Change::of(key, &text(b, key), &text(n, key), of(key))).collect();
+    let mut changes: Vec<Change> = keys
+        .into_iter()
+        .filter(|key| b.get(key) != n.get(key))
+        .map(|key| Change::of(key, &text(b, key), &text(n, key), of(key)))
+        .collect();
     changes.extend(compilers(base, new));
     let servers = servers(base, new, &[known, &changes].concat());
     changes.extend(servers);
@@ -132,12 +142,17 @@ fn client_machines(base: &Side, new: &Side) -> Option<Change> {
     (b != n).then(|| Change::of(CLIENT_MACHINE, &b, &n, None))
 }
 
-/// The machine that a side's load came from, where a load generator elsewhere made it: told by a record of the service, or the host of the
-/// load generator's own record.
+/// The machine that a side's load came from, where a load generator elsewhere made it: told by a record of the service,
+/// or the host of the load generator's own record.
 fn client_machine(side: &Side) -> Option<String> {
-    let accounts =
-        side.steps.observations.iter().filter(|o| (o.workload.as_str(), o.observer.as_str()) == (client::WORKLOAD, client::CLIENT));
-    let of = |source: &str| client::told(source).map_or_else(|| client::machine(&side.host), |(machine, _)| machine.to_owned());
+    let accounts = side
+        .steps
+        .observations
+        .iter()
+        .filter(|o| (o.workload.as_str(), o.observer.as_str()) == (client::WORKLOAD, client::CLIENT));
+    let of = |source: &str| {
+        client::told(source).map_or_else(|| client::machine(&side.host), |(machine, _)| machine.to_owned())
+    };
     let machines: BTreeSet<String> = accounts.map(|o| of(&o.source)).collect();
     machines.first().filter(|_| machines.len() == 1).cloned()
 }
@@ -148,14 +163,18 @@ fn servers(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let mut changes = Vec::new();
     for (workload, of_base) in &base {
         let another = known.iter().any(|c| ["engine", "server"].contains(&c.what.as_str()));
-        let (Some(one), Some(other), false) = (only(of_base), new.get(workload).and_then(only), another) else { continue };
+        let (Some(one), Some(other), false) = (only(of_base), new.get(workload).and_then(only), another) else {
+            continue;
+        };
         let (b, n) = (settings(one), settings(other));
         let keys: BTreeSet<&str> = b.keys().chain(n.keys()).copied().collect();
-        // A row's parameter (query_cache) is told already, and the server's own settings that it stands for (query_cache_size) with it.
+        // A row's parameter (query_cache) is told already, and the server's own settings that it stands for
+        // (query_cache_size) with it.
         let told = |key: &str| known.iter().any(|c| key.starts_with(c.what.strip_prefix("server.").unwrap_or(&c.what)));
         let value = |of: &BTreeMap<&str, &str>, key: &str| of.get(key).copied().unwrap_or(NOTHING).to_owned();
         let differing = keys.into_iter().filter(|key| b.get(key) != n.get(key) && !told(key));
-        // A load from elsewhere is on record with the service that it loaded, and what it is told of the server concerns both.
+        // A load from elsewhere is on record with the service that it loaded, and what it is told of the server
+        // concerns both.
         let of = (*workload != client::WORKLOAD).then(|| (*workload).to_owned());
         changes.extend(differing.map(|key| Change::of(key, &value(&b, key), &value(&n, key), of.clone())));
     }
@@ -173,7 +192,9 @@ fn settings(text: &str) -> BTreeMap<&str, &str> {
 
 fn compilers(base: &Side, new: &Side) -> Option<Change> {
     // A list of what is installed says nothing of a row that names its own compiler.
-    let unnamed = |side: &Side| side.rows.keys().any(|(probe, _, params)| probe == BUILT_ON_THE_HOST && params.get("compiler").is_none());
+    let unnamed = |side: &Side| {
+        side.rows.keys().any(|(probe, _, params)| probe == BUILT_ON_THE_HOST && params.get("compiler").is_none())
+    };
     let told = |side: &Side| side.facts.get("compilers").filter(|_| unnamed(side)).map(|values| values.join(" | "));
     let (b, n) = (told(base)?, told(new)?);
     let others = same(&base.facts, &new.facts, "processor") == Some(false);
@@ -185,7 +206,8 @@ fn compilers(base: &Side, new: &Side) -> Option<Change> {
 /// Flags that name the processor: one compiler told of two processors by them is no other build.
 const NAMES_THE_PROCESSOR: [&str; 3] = ["-march=", "-mcpu=", "-mtune="];
 
-/// A parameter with one value in all rows of a probe that have no partner on one side, and another in all of those of the other.
+/// A parameter with one value in all rows of a probe that have no partner on one side, and another in all of those of
+/// the other.
 struct Differing {
     probe: String,
     key: String,
@@ -193,9 +215,9 @@ struct Differing {
     new: Option<Param>,
 }
 
-/// The same sides where one is a part by a parameter of which all rows of the other have one value: those are made a part by it, too, so that
-/// they have partners. A word may be another one there, which is a change; a number is what is measured at. Nothing where there is no such
-/// parameter.
+/// The same sides where one is a part by a parameter of which all rows of the other have one value: those are made a
+/// part by it, too, so that they have partners. A word may be another one there, which is a change; a number is what is
+/// measured at. Nothing where there is no such parameter.
 pub fn both_as_parts(base: &Side, new: &Side) -> Option<(Side, Side)> {
     let everywhere = |side: &Side, key: &str| -> Option<Param> {
         let mut values = side.rows.keys().map(|(_, _, params)| params.get(key));
@@ -213,8 +235,9 @@ pub fn both_as_parts(base: &Side, new: &Side) -> Option<(Side, Side)> {
     (!of_base.is_empty() || !of_new.is_empty()).then(|| (base.part_by(&of_base), new.part_by(&of_new)))
 }
 
-/// The same sides with the parameters taken out in which they differ as a whole (cache on and off, one server and another), so that their
-/// rows, budgets and followed requests have partners; and what those were. Nothing where there is none.
+/// The same sides with the parameters taken out in which they differ as a whole (cache on and off, one server and
+/// another), so that their rows, budgets and followed requests have partners; and what those were. Nothing where there
+/// is none.
 pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)> {
     let differing = as_a_whole(base, new);
     if differing.is_empty() {
@@ -236,10 +259,16 @@ pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)
     let sides = (without(base, new, |d| &d.base), without(new, base, |d| &d.new));
     let mut changes: Vec<Change> = Vec::new();
     for d in &differing {
-        let change = Change::of(&d.key, &in_words(&d.key, d.base.as_ref()), &in_words(&d.key, d.new.as_ref()), Some(d.probe.clone()));
+        let change = Change::of(
+            &d.key,
+            &in_words(&d.key, d.base.as_ref()),
+            &in_words(&d.key, d.new.as_ref()),
+            Some(d.probe.clone()),
+        );
         let family = |of: &Option<String>| of.as_deref().and_then(|of| of.split('.').next()).map(str::to_owned);
-        let like =
-            |c: &&mut Change| (&c.what, &c.base, &c.new, family(&c.of)) == (&change.what, &change.base, &change.new, family(&change.of));
+        let like = |c: &&mut Change| {
+            (&c.what, &c.base, &c.new, family(&c.of)) == (&change.what, &change.base, &change.new, family(&change.of))
+        };
         // What concerns several rows of a workload concerns the workload.
         match changes.iter_mut().find(like) {
             Some(known) => known.of = family(&known.of),
@@ -290,15 +319,23 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
             Some([one]) if is_setting(key) => Some((*one).clone()),
             _ => None,
         };
-        let differing =
-            |base: Option<Param>, new: Option<Param>, key: &str| Differing { probe: (*probe).to_owned(), key: key.to_owned(), base, new };
+        let differing = |base: Option<Param>, new: Option<Param>, key: &str| Differing {
+            probe: (*probe).to_owned(),
+            key: key.to_owned(),
+            base,
+            new,
+        };
         let both: Vec<Differing> = keys
             .iter()
-            .filter_map(|key| Some(differing(Some(word(of_base, key)?), Some(word(of_new, key)?), key)).filter(|d| d.base != d.new))
+            .filter_map(|key| {
+                Some(differing(Some(word(of_base, key)?), Some(word(of_new, key)?), key)).filter(|d| d.base != d.new)
+            })
             .collect();
-        // With another program some parameters come and others go; alone only those do that are stated when they were changed.
+        // With another program some parameters come and others go; alone only those do that are stated when they were
+        // changed.
         let alone = both.is_empty();
-        // A published row may leave a number unstated as well: two guesses at once would put it beside every number there is.
+        // A published row may leave a number unstated as well: two guesses at once would put it beside every number
+        // there is.
         if base.imported && new.imported && !partners(base, new, probe, &both) {
             continue;
         }
@@ -306,10 +343,13 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
         let one_sided = keys.iter().filter(|key| !of_base.contains_key(**key) || !of_new.contains_key(**key));
         let one_sided = one_sided.filter(|key| !alone || stated_when_changed(key));
         // What an older record does not state it may have had all the same.
-        let known = |side: &Side, of: &BTreeMap<&str, Vec<&Param>>, key: &str| of.contains_key(key) || !is_older(side, probe);
+        let known =
+            |side: &Side, of: &BTreeMap<&str, Vec<&Param>>, key: &str| of.contains_key(key) || !is_older(side, probe);
         let one_sided = one_sided.filter(|key| known(base, of_base, key) && known(new, of_new, key));
         found.extend(
-            one_sided.map(|key| differing(word(of_base, key), word(of_new, key), key)).filter(|d| d.base.is_some() || d.new.is_some()),
+            one_sided
+                .map(|key| differing(word(of_base, key), word(of_new, key), key))
+                .filter(|d| d.base.is_some() || d.new.is_some()),
         );
     }
     found

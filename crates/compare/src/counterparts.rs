@@ -1,5 +1,5 @@
-//! Figures that published tables and imported results have and no probe of ours measures, and what is made for them from the rows that measure
-//! their parts.
+//! Figures that published tables and imported results have and no probe of ours measures, and what is made for them
+//! from the rows that measure their parts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,9 +33,11 @@ pub struct Published {
 pub static PUBLISHED: [Published; 2] = [
     Published {
         name: NULL_IO,
-        summary: "the mean of reading one byte from /dev/zero and writing one to /dev/null, which lmbench's summary prints as one figure",
+        summary: "the mean of reading one byte from /dev/zero and writing one to /dev/null, which lmbench's summary \
+            prints as one figure",
         lmbench: "null I/O",
-        beside: "the mean of syscall.read and syscall.write of the same run, in `compare` and `replay`; neither of the two alone is equal to it, and \
+        beside: "the mean of syscall.read and syscall.write of the same run, in `compare` and `replay`; neither of the \
+            two alone is equal to it, and \
                  no probe measures it by this name",
         mean_of: &[READ, WRITE],
     },
@@ -82,7 +84,8 @@ fn mean(a: &SideRow, b: &SideRow) -> Option<SideRow> {
 fn mean_of(a: &Figure, b: &Figure) -> Figure {
     let mid = |a: f64, b: f64| (a + b) / 2.0;
     let same_number = a.processes.len() == b.processes.len();
-    let processes = if same_number { a.processes.iter().zip(&b.processes).map(|(a, b)| mid(*a, *b)).collect() } else { Vec::new() };
+    let processes =
+        if same_number { a.processes.iter().zip(&b.processes).map(|(a, b)| mid(*a, *b)).collect() } else { Vec::new() };
     Figure {
         value: mid(a.value, b.value),
         low: mid(a.low, b.low),
@@ -102,8 +105,15 @@ mod tests {
 
     fn own() -> Run {
         let row = |probe: &str, value: f64| {
-            let mut row =
-                Measurement::without_figure(probe, 1, Params::new(), Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            let mut row = Measurement::without_figure(
+                probe,
+                1,
+                Params::new(),
+                Unit::Nanoseconds,
+                Better::Lower,
+                Outcome::Measured,
+                String::new(),
+            );
             row.reason = None;
             row.estimate = Some(Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 });
             row
@@ -132,7 +142,10 @@ mod tests {
         let published: Vec<String> = tables.flat_map(|table| table.columns).map(|column| column.probe).collect();
         for figure in &PUBLISHED {
             assert!(!measured(figure.name) && figure.mean_of.iter().all(|name| measured(name)), "{}", figure.name);
-            let has = published.iter().chain(imported.measurements.iter().map(|m| &m.probe)).any(|probe| probe == figure.name);
+            let has = published
+                .iter()
+                .chain(imported.measurements.iter().map(|m| &m.probe))
+                .any(|probe| probe == figure.name);
             assert!(has, "{}", figure.name);
             assert!(figure.mean_of.iter().all(|name| figure.beside.contains(name)), "{}", figure.beside);
         }

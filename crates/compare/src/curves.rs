@@ -33,22 +33,33 @@ pub fn curves(rows: &[Row]) -> Vec<Curve> {
     let mut families: BTreeMap<(&str, Params), Points> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.better == Better::Higher) {
         let Some(clients) = row.params.int("clients") else { continue };
-        families.entry((&row.probe, row.params.without(&["clients"]))).or_default().push((clients, row.base.value, row.new.value));
+        families.entry((&row.probe, row.params.without(&["clients"]))).or_default().push((
+            clients,
+            row.base.value,
+            row.new.value,
+        ));
     }
     families.into_iter().filter_map(|((probe, params), points)| curve(probe, params, points)).collect()
 }
 
 fn curve(probe: &str, params: Params, mut points: Points) -> Option<Curve> {
     points.sort_by_key(|p| p.0);
-    if points.len() < 3 || points.first()?.0 != 1 || is_one_figure(&points, |p| p.1) || is_one_figure(&points, |p| p.2) {
+    if points.len() < 3 || points.first()?.0 != 1 || is_one_figure(&points, |p| p.1) || is_one_figure(&points, |p| p.2)
+    {
         return None;
     }
     let from = |of: fn(&(i64, f64, f64)) -> f64| collapse(&points.iter().map(|p| (p.0, of(p))).collect::<Vec<_>>());
-    Some(Curve { base_collapses_from: from(|p| p.1), new_collapses_from: from(|p| p.2), probe: probe.to_owned(), params, points })
+    Some(Curve {
+        base_collapses_from: from(|p| p.1),
+        new_collapses_from: from(|p| p.2),
+        probe: probe.to_owned(),
+        params,
+        points,
+    })
 }
 
-/// Whether a side has the same figure for every number of clients: a published one that does not state its own is put beside each, and is no
-/// curve.
+/// Whether a side has the same figure for every number of clients: a published one that does not state its own is put
+/// beside each, and is no curve.
 fn is_one_figure(points: &[(i64, f64, f64)], of: fn(&(i64, f64, f64)) -> f64) -> bool {
     points.windows(2).all(|two| of(&two[0]) == of(&two[1]))
 }
@@ -74,7 +85,8 @@ mod tests {
         assert_eq!(collapse(&linux), None);
         assert_eq!(collapse(&[(1, 100.0), (2, 50.0), (4, 120.0)]), None);
         assert_eq!(collapse(&[]), None);
-        // What the scaling table of a run calls a collapse is one here: below what one client gave is not asked for, far below the peak is.
+        // What the scaling table of a run calls a collapse is one here: below what one client gave is not asked for,
+        // far below the peak is.
         let halved = [(1, 100.0), (2, 300.0), (5, 150.0), (10, 140.0)];
         let declining = [(1, 100.0), (2, 110.0), (5, 88.0), (10, 85.0)];
         assert_eq!((collapse(&halved), collapse(&declining)), (Some(5), None));

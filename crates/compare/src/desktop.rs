@@ -1,4 +1,5 @@
-//! How promptly a machine answers beside its loaded server, and beside the same server idle: of the rows of `*.desktop`.
+//! How promptly a machine answers beside its loaded server, and beside the same server idle: of the rows of
+//! `*.desktop`.
 
 use fingerpost_record::{Measurement, Outcome, Params, Run};
 
@@ -20,7 +21,8 @@ pub struct Task {
     pub idle: Turns,
     /// Beside it with the most.
     pub loaded: Turns,
-    /// How many times as long the middle turn takes beside the load: value, least, most by the two intervals. Nothing where idle may be none.
+    /// How many times as long the middle turn takes beside the load: value, least, most by the two intervals. Nothing
+    /// where idle may be none.
     pub times: Option<(f64, f64, f64)>,
 }
 
@@ -74,7 +76,8 @@ fn task(idle: &Measurement, loaded: &Measurement) -> Option<Task> {
 
 fn turns(row: &Measurement) -> Option<Turns> {
     let percentiles = row.percentiles?;
-    let counters = |name: &str| row.processes.iter().filter_map(|p| p.counters.get(name).copied()).collect::<Vec<f64>>();
+    let counters =
+        |name: &str| row.processes.iter().filter_map(|p| p.counters.get(name).copied()).collect::<Vec<f64>>();
     Some(Turns {
         p50: percentiles.p50,
         p99: percentiles.p99,
@@ -101,8 +104,15 @@ mod tests {
             counters: [("max".to_owned(), max), ("missed".to_owned(), missed)].into(),
             ..Process::default()
         };
-        let none =
-            Measurement::without_figure("database.desktop", 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+        let none = Measurement::without_figure(
+            "database.desktop",
+            1,
+            params,
+            Unit::Nanoseconds,
+            Better::Lower,
+            Outcome::Measured,
+            String::new(),
+        );
         Measurement {
             estimate: Some(Estimate { value, low: value * 0.9, high: value * 1.2, confidence: 0.95 }),
             percentiles: Some(Percentiles { p50: value, p90: 2.0 * value, p99: 3.0 * value }),
@@ -129,14 +139,21 @@ mod tests {
         let waker = &found[0].tasks[1];
         assert_eq!((waker.loaded.worst, waker.loaded.missed, waker.loaded.all), (1800.0, 3.0, 200));
         let (value, least, most) = waker.times.unwrap();
-        assert!((value - 2.0).abs() < 1e-9 && (least - 180.0 / 120.0).abs() < 1e-9 && (most - 240.0 / 90.0).abs() < 1e-9);
+        assert!(
+            (value - 2.0).abs() < 1e-9 && (least - 180.0 / 120.0).abs() < 1e-9 && (most - 240.0 / 90.0).abs() < 1e-9
+        );
     }
 
     #[test]
     fn a_web_server_is_the_same_idle_whatever_its_load_is() {
         let idle = Params::new().with("server", "nginx").with("load", "idle").with("task", "exec");
-        let loaded = idle.clone().with("load", "most").with("connections", 1000).with("keepalive", "on").with("rate", 500);
-        let of = |params: Params, value: f64| Measurement { probe: "web.desktop".into(), params, ..row("idle", "exec", value, "") };
+        let loaded =
+            idle.clone().with("load", "most").with("connections", 1000).with("keepalive", "on").with("rate", 500);
+        let of = |params: Params, value: f64| Measurement {
+            probe: "web.desktop".into(),
+            params,
+            ..row("idle", "exec", value, "")
+        };
         let found = analyse(&Run { measurements: vec![of(idle, 100.0), of(loaded, 300.0)], ..Run::default() });
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].params.int("connections"), found[0].tasks[0].loaded.p50), (Some(1000), 300.0));

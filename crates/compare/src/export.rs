@@ -6,12 +6,12 @@ use std::fmt::Write;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Estimate, Measurement, Params, Run, Unit};
 
-/// The run in the Go benchmark format: one line per process, so that benchstat computes its own intervals from our repetitions.
-/// Rows without a figure are left out.
+/// The run in the Go benchmark format: one line per process, so that benchstat computes its own intervals from our
+/// repetitions. Rows without a figure are left out.
 pub fn go_bench(run: &Run) -> String {
     let mut out = String::from("pkg: fingerpost\n");
-    // benchstat puts runs whose settings (`cpu: …`) differ into separate tables; so that two hosts stand side by side, who was
-    // measured is said in lines that it passes over.
+    // benchstat puts runs whose settings (`cpu: …`) differ into separate tables; so that two hosts stand side by side,
+    // who was measured is said in lines that it passes over.
     for text in [&run.id, &run.host.hostname, &run.host.kernel, &run.host.cpu.model] {
         let _ = writeln!(out, "# {}", clean(text));
     }
@@ -46,7 +46,8 @@ fn go_name(probe: &str, params: &Params) -> String {
         name.extend(chars);
     }
     for (key, value) in params.iter() {
-        let value: String = clean(&value.to_string()).chars().map(|c| if c.is_whitespace() || c == '/' { '_' } else { c }).collect();
+        let value: String =
+            clean(&value.to_string()).chars().map(|c| if c.is_whitespace() || c == '/' { '_' } else { c }).collect();
         let key: String = key.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect();
         let _ = write!(name, "/{key}={value}");
     }
@@ -54,13 +55,16 @@ fn go_name(probe: &str, params: &Params) -> String {
     name + "-1"
 }
 
-/// A unit as Go's benchmarks call it, and its metric family in the base units that OpenMetrics asks for: name, unit, factor, help.
+/// A unit as Go's benchmarks call it, and its metric family in the base units that OpenMetrics asks for: name, unit,
+/// factor, help.
 fn elsewhere(unit: Unit) -> (&'static str, (&'static str, &'static str, f64, &'static str)) {
     match unit {
         Unit::Nanoseconds => ("ns/op", ("fingerpost_operation_seconds", "seconds", 1e-9, "Time for one operation.")),
         Unit::PerSecond => ("ops/s", ("fingerpost_operations_per_second", "", 1.0, "Operations a second.")),
         Unit::BytesPerSecond => ("B/s", ("fingerpost_bytes_per_second", "", 1.0, "Bytes a second.")),
-        Unit::FlopPerSecond => ("flop/s", ("fingerpost_flops_per_second", "", 1.0, "Floating-point operations a second.")),
+        Unit::FlopPerSecond => {
+            ("flop/s", ("fingerpost_flops_per_second", "", 1.0, "Floating-point operations a second."))
+        }
         Unit::Bytes => ("B", ("fingerpost_size_bytes", "bytes", 1.0, "Bytes.")),
         Unit::Percent => ("percent", ("fingerpost_share_ratio", "ratio", 0.01, "A share, 0 to 1.")),
         Unit::Count => ("count", ("fingerpost_items", "", 1.0, "A plain count.")),
@@ -93,7 +97,8 @@ pub fn openmetrics(run: &Run) -> String {
 }
 
 fn labels(run: &Run, m: &Measurement) -> String {
-    let mut out = format!("probe=\"{}\",run=\"{}\",host=\"{}\"", escape(&m.probe), escape(&run.id), escape(&run.host.hostname));
+    let mut out =
+        format!("probe=\"{}\",run=\"{}\",host=\"{}\"", escape(&m.probe), escape(&run.id), escape(&run.host.hostname));
     let mut seen = BTreeSet::new();
     for (key, value) in m.params.iter() {
         let mut key: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -152,6 +157,8 @@ mod tests {
         let text = openmetrics(&run());
         assert!(text.contains(r#"param_word="a b\" ",bound="low"} 0.0000001"#), "{text}");
         assert!(text.contains("# UNIT fingerpost_operation_seconds seconds\n") && text.ends_with("# EOF\n"));
-        assert!(openmetrics(&Run::default()) == "# EOF\n" && go_bench(&Run::default()).starts_with("pkg: fingerpost\n"));
+        assert!(
+            openmetrics(&Run::default()) == "# EOF\n" && go_bench(&Run::default()).starts_with("pkg: fingerpost\n")
+        );
     }
 }

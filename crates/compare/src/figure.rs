@@ -37,23 +37,24 @@ impl Figure {
 pub struct HostMade {
     /// What runs differ by for it at least, as a share of the value (one standard deviation).
     pub least: f64,
-    /// Whether the parts of one run show more of it. Processes of a probe are slow together for the host's sake alone; rounds of a server
-    /// under load also differ by themselves, and how far they are apart is no measure of the host.
+    /// Whether the parts of one run show more of it. Processes of a probe are slow together for the host's sake alone;
+    /// rounds of a server under load also differ by themselves, and how far they are apart is no measure of the host.
     pub in_parts: bool,
 }
 
-/// What runs differ by where a virtual machine's memory beyond the caches decides, at least (one standard deviation): a run can be at one
-/// level from beginning to end and the next one at another. In five series of five runs `memory.latency` with 64 MiB varied by 5, 8, 4, 2
-/// and 11 % and `process.fork` by 6, 3, 5, 9 and 4 % (`bench/pairs`, E to I in `bench/RESULTS.md`).
+/// What runs differ by where a virtual machine's memory beyond the caches decides, at least (one standard deviation): a
+/// run can be at one level from beginning to end and the next one at another. In five series of five runs
+/// `memory.latency` with 64 MiB varied by 5, 8, 4, 2 and 11 % and `process.fork` by 6, 3, 5, 9 and 4 % (`bench/pairs`,
+/// E to I in `bench/RESULTS.md`).
 const OTHERS_MEMORY: f64 = 0.07;
 
-/// What runs of a server under load differ by on a virtual machine beyond what their rounds let expect (one standard deviation). Of seven
-/// quick runs in ten minutes that was 4.6 % (SQLite), 3.8 % (MariaDB) and 3.1 % (nginx), and in an hour in which the host became slower 11 to
-/// 13 % (`bench/labs-pairs` in `bench/RESULTS.md`).
+/// What runs of a server under load differ by on a virtual machine beyond what their rounds let expect (one standard
+/// deviation). Of seven quick runs in ten minutes that was 4.6 % (SQLite), 3.8 % (MariaDB) and 3.1 % (nginx), and in an
+/// hour in which the host became slower 11 to 13 % (`bench/labs-pairs` in `bench/RESULTS.md`).
 const SERVERS_RUNS: f64 = 0.04;
 
-/// What runs differ by at least where a virtual machine's host decides this of a figure, for minutes at a time. What rounds of a server under
-/// load show is nothing of how fast the host runs the CPUs in those minutes.
+/// What runs differ by at least where a virtual machine's host decides this of a figure, for minutes at a time. What
+/// rounds of a server under load show is nothing of how fast the host runs the CPUs in those minutes.
 pub fn made_by_the_host(dependence: HostDependence) -> HostMade {
     match dependence {
         HostDependence::Memory => HostMade { least: OTHERS_MEMORY, in_parts: true },
@@ -69,7 +70,8 @@ mod tests {
 
     #[test]
     fn a_server_on_a_guest_is_as_sure_as_its_runs_are_alike_and_not_its_rounds() {
-        // Six rounds within 1 %; another run may be 4 % away. Rounds that differ by themselves are no measure of the host.
+        // Six rounds within 1 %; another run may be 4 % away. Rounds that differ by themselves are no measure of the
+        // host.
         let side = |value: f64, spread: f64, host_made| {
             let processes = (0..6).map(|i| value * (1.0 + spread * (f64::from(i) - 2.5))).collect();
             Figure { value, low: value * 0.99, high: value * 1.01, confidence: 0.95, processes, host_made }

@@ -6,8 +6,16 @@ use fingerpost_record::{Estimate, Measurement, Outcome};
 pub const UNNAMED: &str = "unnamed";
 
 /// The instruction mix of each module: FADD, FSUB, FMUL and FDIV in percent, as the published table gives it.
-pub const MIX: [[u32; 4]; 8] =
-    [[50, 0, 43, 7], [43, 29, 14, 14], [35, 12, 53, 0], [47, 0, 53, 0], [45, 0, 52, 3], [45, 0, 55, 0], [25, 25, 25, 25], [43, 0, 57, 0]];
+pub const MIX: [[u32; 4]; 8] = [
+    [50, 0, 43, 7],
+    [43, 29, 14, 14],
+    [35, 12, 53, 0],
+    [47, 0, 53, 0],
+    [45, 0, 52, 3],
+    [45, 0, 55, 0],
+    [25, 25, 25, 25],
+    [43, 0, 57, 0],
+];
 
 /// The kinds of peak rates, in the order shown.
 const KINDS: [&str; 6] = ["scalar_add", "scalar_mul", "scalar_fma", "vector_add", "vector_mul", "vector_fma"];
@@ -93,7 +101,9 @@ impl Flops {
             flops.take(row);
         }
         // The built-in kernels are the ones that every run has.
-        flops.columns.sort_by(|a, b| (a.cflags.is_some(), &a.compiler, &a.cflags).cmp(&(b.cflags.is_some(), &b.compiler, &b.cflags)));
+        flops.columns.sort_by(|a, b| {
+            (a.cflags.is_some(), &a.compiler, &a.cflags).cmp(&(b.cflags.is_some(), &b.compiler, &b.cflags))
+        });
         let empty = flops.columns.is_empty() && flops.limits.is_empty() && flops.failed.is_empty();
         (!empty).then_some(flops)
     }
@@ -136,7 +146,12 @@ fn limits(rows: &[Measurement]) -> Vec<Limit> {
     let limit = |row: &Measurement| {
         let kind = row.params.text("kind")?.to_owned();
         let load = if kind.starts_with("vector") { "vector" } else { "integer" };
-        Some(Limit { flops: value(row)?, lanes: row.counter("lanes").filter(|n| *n >= 1.0), frequency: frequency(load), kind })
+        Some(Limit {
+            flops: value(row)?,
+            lanes: row.counter("lanes").filter(|n| *n >= 1.0),
+            frequency: frequency(load),
+            kind,
+        })
     };
     let mut limits: Vec<Limit> = rows.iter().filter(|row| row.probe == "cpu.peak").filter_map(limit).collect();
     let place = |kind: &str| KINDS.iter().position(|k| *k == kind).unwrap_or(KINDS.len());
@@ -150,7 +165,15 @@ mod tests {
     use fingerpost_record::{Better, Params, Process, Unit};
 
     fn row(probe: &str, params: Params, value: f64) -> Measurement {
-        let mut row = Measurement::without_figure(probe, 1, params, Unit::FlopPerSecond, Better::Higher, Outcome::Measured, String::new());
+        let mut row = Measurement::without_figure(
+            probe,
+            1,
+            params,
+            Unit::FlopPerSecond,
+            Better::Higher,
+            Outcome::Measured,
+            String::new(),
+        );
         row.estimate = Some(Estimate { value, low: value, high: value, confidence: 0.95 });
         row
     }

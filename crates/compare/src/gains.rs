@@ -1,7 +1,9 @@
-//! What a place of its own for swap gains on each of two systems: the question behind the source's two tables, side by side.
+//! What a place of its own for swap gains on each of two systems: the question behind the source's two tables, side by
+//! side.
 //!
-//! On each side the time of all applications under a placement is divided by theirs under that side's default; then the two ratios are
-//! compared. Systems of different speed are compared by what the placement changes on each, not by their seconds.
+//! On each side the time of all applications under a placement is divided by theirs under that side's default; then the
+//! two ratios are compared. Systems of different speed are compared by what the placement changes on each, not by their
+//! seconds.
 
 use fingerpost_record::{Outcome, Params};
 use serde::Serialize;
@@ -86,7 +88,9 @@ pub fn gains(base: &Side, new: &Side, threshold: f64) -> Vec<Gain> {
     let (of_base, of_new) = (of_side(base), of_side(new));
     let one = |(b, base_level): &(OfSide, Level)| {
         let same = |(n, _): &&(OfSide, Level)| b.placement == n.placement;
-        let kin = |(n, _): &&(OfSide, Level)| stands_for(&b.placement, &n.placement) || stands_for(&n.placement, &b.placement);
+        let kin = |(n, _): &&(OfSide, Level)| {
+            stands_for(&b.placement, &n.placement) || stands_for(&n.placement, &b.placement)
+        };
         let (n, new_level) = of_new.iter().find(same).or_else(|| of_new.iter().find(kin))?;
         let between = ratio::between(*base_level, *new_level, false);
         Some(Gain { base: b.clone(), new: n.clone(), between, verdict: verdict(&between, threshold) })
@@ -119,7 +123,8 @@ fn of_side(side: &Side) -> Vec<(OfSide, Level)> {
         placements.extend(params.text("placement").filter(|p| !placements.contains(p)));
     }
     let is_default = |word: &&str, placement: &&&str| *placement == word || placement.split(':').next() == Some(*word);
-    let Some(default) = DEFAULTS.iter().find_map(|word| placements.iter().find(|p| is_default(word, p)).copied()) else {
+    let Some(default) = DEFAULTS.iter().find_map(|word| placements.iter().find(|p| is_default(word, p)).copied())
+    else {
         return Vec::new();
     };
     let mut weights = QuantileWeights::default();
@@ -127,12 +132,16 @@ fn of_side(side: &Side) -> Vec<(OfSide, Level)> {
         let (level, applications) = against(side, default, placement, &mut weights)?;
         let ratio = Ratio::from_log(level.log, level.variance, level.df);
         let untrusted = untrusted(side, [default, placement]);
-        Some((OfSide { placement: (*placement).to_owned(), default: default.to_owned(), ratio, applications, untrusted }, level))
+        Some((
+            OfSide { placement: (*placement).to_owned(), default: default.to_owned(), ratio, applications, untrusted },
+            level,
+        ))
     };
     placements.iter().filter(|p| **p != default).filter_map(gain).collect()
 }
 
-/// Whether a time of these placements is not to be trusted: of whole sequences where they were timed, else of an application.
+/// Whether a time of these placements is not to be trusted: of whole sequences where they were timed, else of an
+/// application.
 fn untrusted(side: &Side, placements: [&str; 2]) -> bool {
     let of = |probe: &'static str| {
         let there = |params: &Params| params.text("placement").is_some_and(|p| placements.contains(&p));
@@ -167,7 +176,9 @@ fn against(side: &Side, default: &str, placement: &str, weights: &mut QuantileWe
         return Some((level_of(&r), apps.len()));
     }
     let (base, new): (Vec<&SideRow>, Vec<&SideRow>) = apps.iter().copied().unzip();
-    let mut sum = |rows: &[&SideRow]| added(&rows.iter().map(|row| ratio::level(&row.figures, weights)).collect::<Option<Vec<_>>>()?);
+    let mut sum = |rows: &[&SideRow]| {
+        added(&rows.iter().map(|row| ratio::level(&row.figures, weights)).collect::<Option<Vec<_>>>()?)
+    };
     Some((level_of(&ratio::between(sum(&base)?, sum(&new)?, false)), apps.len()))
 }
 
@@ -197,9 +208,19 @@ mod tests {
         let row = |probe: &str, params: Params, value: f64| Measurement {
             outcome: Outcome::Measured,
             estimate: Some(Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 }),
-            processes: (0..6).map(|i| Process { value: Some(value * (1.0 + 0.001 * f64::from(i))), ..Process::default() }).collect(),
+            processes: (0..6)
+                .map(|i| Process { value: Some(value * (1.0 + 0.001 * f64::from(i))), ..Process::default() })
+                .collect(),
             reason: None,
-            ..Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Skipped, String::new())
+            ..Measurement::without_figure(
+                probe,
+                1,
+                params,
+                Unit::Nanoseconds,
+                Better::Lower,
+                Outcome::Skipped,
+                String::new(),
+            )
         };
         let of = |(placement, value): &(&str, f64)| {
             let params = Params::new().with("placement", *placement);
@@ -211,14 +232,22 @@ mod tests {
     #[test]
     fn the_source_gains_less_under_ten_one() {
         let found = gains(&reference("launch-10.0.4"), &reference("launch-10.1"), 0.03);
-        let told: Vec<_> = found.iter().map(|g| (g.base.placement.as_str(), g.base.applications, g.new.applications)).collect();
+        let told: Vec<_> =
+            found.iter().map(|g| (g.base.placement.as_str(), g.base.applications, g.new.applications)).collect();
         assert_eq!(told, [("dual", 10, 10), ("single", 10, 10)]);
         // The sums of the printed table: 68.1, 54.1 and 44.2 s against 39.3, 33.2 and 27.0 s.
         for (gain, [base, new]) in found.iter().zip([[44.2 / 68.1, 27.0 / 39.3], [54.1 / 68.1, 33.2 / 39.3]]) {
-            assert!((gain.base.ratio.value - base).abs() < 1e-9 && (gain.new.ratio.value - new).abs() < 1e-9, "{gain:?}");
+            assert!(
+                (gain.base.ratio.value - base).abs() < 1e-9 && (gain.new.ratio.value - new).abs() < 1e-9,
+                "{gain:?}"
+            );
             assert!(gain.between.value > 1.0 && gain.verdict == Less::Less, "{gain:?}");
         }
-        assert!(found[0].words("old", "new").starts_with("dual: 0.65 times the time ("), "{}", found[0].words("old", "new"));
+        assert!(
+            found[0].words("old", "new").starts_with("dual: 0.65 times the time ("),
+            "{}",
+            found[0].words("old", "new")
+        );
     }
 
     #[test]
@@ -239,7 +268,10 @@ mod tests {
         };
         let words = |outcome: Outcome| gains(&side(Outcome::Measured), &side(outcome), 0.03)[0].words("a", "b");
         assert!(!words(Outcome::Measured).contains("untrusted"));
-        assert!(words(Outcome::Untrusted).contains("0.50 times the time (") && words(Outcome::Untrusted).contains(", untrusted) on b;"));
+        assert!(
+            words(Outcome::Untrusted).contains("0.50 times the time (")
+                && words(Outcome::Untrusted).contains(", untrusted) on b;")
+        );
     }
 
     #[test]

@@ -59,13 +59,19 @@ fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String
     let between = if with.is_empty() { with.clone() } else { format!("{with},") };
     match unresolved {
         0 => format!("{new} performs like {base}{with}: all {same} rows agree within {percent:.0} %."),
-        _ if same == 0 => format!("No difference between {new} and {base}{between} was found, but {}.", too_little(&c.rows)),
+        _ if same == 0 => {
+            format!("No difference between {new} and {base}{between} was found, but {}.", too_little(&c.rows))
+        }
         _ => {
             let untrusted = c.rows.iter().filter(|r| r.untrusted).count();
-            let of_them =
-                if untrusted == 0 { String::new() } else { format!(", {untrusted} of them because a side's figure is untrusted") };
+            let of_them = if untrusted == 0 {
+                String::new()
+            } else {
+                format!(", {untrusted} of them because a side's figure is untrusted")
+            };
             format!(
-                "No difference between {new} and {base}{between} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved{of_them}.",
+                "No difference between {new} and {base}{between} was found: {same} of {} rows agree within \
+                 {percent:.0} %, {unresolved} could not be resolved{of_them}.",
                 c.rows.len()
             )
         }
@@ -79,8 +85,13 @@ fn too_little(rows: &[Row]) -> String {
         (1, 0) => "its one row is not precise enough to call them the same".to_owned(),
         (1, _) => "its one row cannot be relied on: a side's figure is untrusted".to_owned(),
         (_, 0) => format!("none of the {all} rows is precise enough to call them the same"),
-        _ if untrusted == all => format!("none of the {all} rows can be relied on: a side's figure is untrusted in each"),
-        _ => format!("none of the {all} rows is precise enough to call them the same (in {untrusted} a side's figure is untrusted)"),
+        _ if untrusted == all => {
+            format!("none of the {all} rows can be relied on: a side's figure is untrusted in each")
+        }
+        _ => format!(
+            "none of the {all} rows is precise enough to call them the same (in {untrusted} a side's figure is \
+             untrusted)"
+        ),
     }
 }
 
@@ -91,17 +102,25 @@ fn workload_change(fall: &Waterfall, new: &str, base: &str) -> String {
     let what = if fall.workload == crate::service::WORKLOAD { "request" } else { "transaction" };
     let (factor, slow, fast) = if ratio >= 1.0 { (ratio, new, base) } else { (1.0 / ratio, base, new) };
     if factor < 2.0 {
-        return format!("A {what} of {}{params} takes {:.0} % longer on {slow} than on {fast}", fall.workload, (factor - 1.0) * 100.0);
+        return format!(
+            "A {what} of {}{params} takes {:.0} % longer on {slow} than on {fast}",
+            fall.workload,
+            (factor - 1.0) * 100.0
+        );
     }
     format!("A {what} of {}{params} takes {factor:.1} times as long on {slow} as on {fast}", fall.workload)
 }
 
 fn pooled_change(together: &Pooled, new: &str, base: &str) -> String {
     let r = together.ratio;
-    let (word, times, low, high) =
-        if r.value >= 1.0 { ("slower", r.value, r.low, r.high) } else { ("faster", 1.0 / r.value, 1.0 / r.high, 1.0 / r.low) };
+    let (word, times, low, high) = if r.value >= 1.0 {
+        ("slower", r.value, r.low, r.high)
+    } else {
+        ("faster", 1.0 / r.value, 1.0 / r.high, 1.0 / r.low)
+    };
     format!(
-        "{new} is {word} than {base} by {:.0} % in {}, {} rows taken together ({times:.3} times, {low:.3} to {high:.3}), of which none alone is \
+        "{new} is {word} than {base} by {:.0} % in {}, {} rows taken together ({times:.3} times, {low:.3} to \
+         {high:.3}), of which none alone is \
          precise enough to tell",
         (times - 1.0) * 100.0,
         together.of,
@@ -130,7 +149,9 @@ fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &st
     match (slower, faster) {
         (s, 0) => format!("{new} is slower than {base} in {s} of {n} rows{}", worst(Verdict::Slower)),
         (0, f) => format!("{new} is faster than {base} in {f} of {n} rows{}", worst(Verdict::Faster)),
-        (s, f) if s >= f => format!("{new} is slower than {base} in {s} of {n} rows{} and faster in {f}", worst(Verdict::Slower)),
+        (s, f) if s >= f => {
+            format!("{new} is slower than {base} in {s} of {n} rows{} and faster in {f}", worst(Verdict::Slower))
+        }
         (s, f) => format!("{new} is faster than {base} in {f} of {n} rows{} and slower in {s}", worst(Verdict::Faster)),
     }
 }
@@ -142,7 +163,11 @@ fn because(c: &Comparison, on: Option<&str>) -> String {
     let mut text = match named.as_slice() {
         [] => "; no cause that is known here explains it".to_owned(),
         causes if operating_system(c) => {
-            format!(": the operating system, not the CPU, makes the difference ({}){}", listed(c, causes, on), collapse(c))
+            format!(
+                ": the operating system, not the CPU, makes the difference ({}){}",
+                listed(c, causes, on),
+                collapse(c)
+            )
         }
         causes => format!(": {}{}", listed(c, causes, on), collapse(c)),
     };
@@ -156,7 +181,8 @@ fn of_system(d: &HostDifference) -> bool {
     ["operating system", "kernel"].contains(&d.what.as_str())
 }
 
-/// The operating systems, where no cause has a known share, nothing was changed on purpose, and the hosts differ in nothing else.
+/// The operating systems, where no cause has a known share, nothing was changed on purpose, and the hosts differ in
+/// nothing else.
 fn another_system(c: &Comparison) -> String {
     if !c.changes.is_empty() || !c.hosts.iter().all(of_system) {
         return String::new();
@@ -171,7 +197,10 @@ fn rest(c: &Comparison, named: &[&Finding]) -> String {
     match () {
         () if named.is_empty() => String::new(),
         () if shown().all(|f| f.share == 0.0) => {
-            format!("; how much of the difference {} is not known", if named.len() == 1 { "that makes" } else { "they make" })
+            format!(
+                "; how much of the difference {} is not known",
+                if named.len() == 1 { "that makes" } else { "they make" }
+            )
         }
         // Consequences are told as such, and nobody adds their shares to their cause's.
         () if overlap(chains(shown()).into_iter().map(|(root, _)| root), 1.0 - c.unexplained) => {
@@ -184,10 +213,12 @@ fn rest(c: &Comparison, named: &[&Finding]) -> String {
     }
 }
 
-/// What was changed between the sides, where no cause is that: it is named before any other. Another client machine is never a cause.
+/// What was changed between the sides, where no cause is that: it is named before any other. Another client machine is
+/// never a cause.
 fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
     let by_cause = named.iter().any(|f| [BUILD, SETTING, PLACEMENT].contains(&f.cause.as_str()));
-    let all: Vec<String> = c.changes.iter().filter(|change| !by_cause || change.kind == Kind::Client).map(Change::words).collect();
+    let all: Vec<String> =
+        c.changes.iter().filter(|change| !by_cause || change.kind == Kind::Client).map(Change::words).collect();
     if all.is_empty() { String::new() } else { format!(", with {}", all.join(" and ")) }
 }
 
@@ -196,7 +227,9 @@ fn operating_system(c: &Comparison) -> bool {
     let differs = c.hosts.iter().any(of_system);
     let cpu_cleared = c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared);
     let first = c.causes.iter().find(|f| f.status.accuses());
-    differs && cpu_cleared && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
+    differs
+        && cpu_cleared
+        && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
 }
 
 /// Causes that the sentence names.
@@ -214,10 +247,12 @@ fn chains<'a>(causes: impl Iterator<Item = &'a Finding>) -> Vec<(&'a Finding, Ve
 }
 
 fn listed(c: &Comparison, causes: &[&Finding], on: Option<&str>) -> String {
-    let called = |f: &Finding| format!("{}{}", if f.status == Status::Suspected { "probably " } else { "" }, name(c, f, on));
+    let called =
+        |f: &Finding| format!("{}{}", if f.status == Status::Suspected { "probably " } else { "" }, name(c, f, on));
     let percent = |f: &Finding| (f.share > 0.0).then(|| format!("{:.0} %", f.share * 100.0));
     let one = |(root, after): &(&Finding, Vec<&Finding>)| {
-        let consequence = |f: &&Finding| format!("{}{}", called(f), percent(f).map_or(String::new(), |share| format!(" ({share})")));
+        let consequence =
+            |f: &&Finding| format!("{}{}", called(f), percent(f).map_or(String::new(), |share| format!(" ({share})")));
         let consequences: Vec<String> = after.iter().map(consequence).collect();
         let follow = match consequences.len() {
             0 => String::new(),
@@ -258,5 +293,8 @@ fn collapse(c: &Comparison) -> String {
         (Some(n), None) => Some((curve.probe.clone(), base, n)),
         _ => None,
     };
-    c.curves.iter().find_map(fell).map_or(String::new(), |(probe, name, n)| format!("; {probe} collapses on {name} from {n} clients on"))
+    c.curves
+        .iter()
+        .find_map(fell)
+        .map_or(String::new(), |(probe, name, n)| format!("; {probe} collapses on {name} from {n} clients on"))
 }

@@ -1,4 +1,5 @@
-//! The launch laboratory's table: applications by placements, ratios to the default, what paging there was, and the answer.
+//! The launch laboratory's table: applications by placements, ratios to the default, what paging there was, and the
+//! answer.
 //!
 //! Made of a run alone, so the source's own tables (`ref:launch-10.1`) go through it as well.
 
@@ -86,7 +87,8 @@ pub struct Launch {
 
 /// The table of a run; nothing where it has no row of the laboratory.
 pub fn analyse(run: &Run) -> Option<Launch> {
-    let rows: Vec<&Measurement> = run.measurements.iter().filter(|m| matches!(m.probe.as_str(), "launch.time" | "launch.sum")).collect();
+    let rows: Vec<&Measurement> =
+        run.measurements.iter().filter(|m| matches!(m.probe.as_str(), "launch.time" | "launch.sum")).collect();
     if rows.is_empty() {
         return None;
     }
@@ -97,7 +99,9 @@ pub fn analyse(run: &Run) -> Option<Launch> {
     placements.sort_by_key(|p| asked.iter().position(|a| a == p).unwrap_or(usize::MAX));
     let apps = distinct(rows.iter().filter(measured).filter_map(|m| m.params.text("app")));
     let find = |probe: &str, app: Option<&str>, placement: &str| {
-        rows.iter().find(|m| m.probe == probe && m.params.text("app") == app && m.params.text("placement") == Some(placement)).copied()
+        rows.iter()
+            .find(|m| m.probe == probe && m.params.text("app") == app && m.params.text("placement") == Some(placement))
+            .copied()
     };
     let mut weights = QuantileWeights::default();
     let line = |app: String| {
@@ -105,14 +109,25 @@ pub fn analyse(run: &Run) -> Option<Launch> {
         Line { cells: cells(row, &mut weights), app }
     };
     let lines: Vec<Line> = apps.into_iter().map(line).collect();
-    let sums = placements.iter().enumerate().map(|(i, p)| find("launch.sum", None, p).and_then(given).or_else(|| added(&lines, i)));
+    let sums = placements
+        .iter()
+        .enumerate()
+        .map(|(i, p)| find("launch.sum", None, p).and_then(given).or_else(|| added(&lines, i)));
     let sum = cells(sums.collect(), &mut weights);
     let paging = paging(run, &placements);
-    let missing = rows.iter().filter(|m| m.estimate.is_none()).map(|m| (m.params.to_string(), m.reason.clone().unwrap_or_default()));
-    let mapped = mapped(&Readings::of(run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "mappings")));
+    let missing = rows
+        .iter()
+        .filter(|m| m.estimate.is_none())
+        .map(|m| (m.params.to_string(), m.reason.clone().unwrap_or_default()));
+    let mapped =
+        mapped(&Readings::of(run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "mappings")));
     let mut launch = Launch {
         missing: missing.collect(),
-        next: if rows.iter().any(|m| m.params.text("state") == Some("after-boot")) { OTHER_BOOT } else { OTHER_PLACEMENT },
+        next: if rows.iter().any(|m| m.params.text("state") == Some("after-boot")) {
+            OTHER_BOOT
+        } else {
+            OTHER_PLACEMENT
+        },
         answer: Answer::NothingToCompare,
         sentence: String::new(),
         mapped: mapped.map(|m| m.sentence),
@@ -126,7 +141,8 @@ pub fn analyse(run: &Run) -> Option<Launch> {
     Some(launch)
 }
 
-/// Seconds as the source printed them, one decimal; below a second with more, where one would hide what the ratio beside it says.
+/// Seconds as the source printed them, one decimal; below a second with more, where one would hide what the ratio
+/// beside it says.
 pub fn seconds(ns: f64) -> String {
     let s = ns / 1e9;
     match s {
@@ -138,7 +154,8 @@ pub fn seconds(ns: f64) -> String {
 
 /// Placements in the order that the user asked for, or that the figures were printed in.
 fn asked_order(run: &Run) -> Vec<String> {
-    let setting = run.command.iter().find_map(|word| word.strip_prefix("placements=").or(word.strip_prefix("--set=placements=")));
+    let setting =
+        run.command.iter().find_map(|word| word.strip_prefix("placements=").or(word.strip_prefix("--set=placements=")));
     match setting {
         Some(list) => list.split(',').map(|p| p.trim().to_owned()).collect(),
         None => ["none", "default", "file", "loop", "zram"].map(str::to_owned).to_vec(),
@@ -227,7 +244,9 @@ pub const OPEN: &str = "Whether a dedicated swap place helps here is not resolve
 fn sentence(launch: &Launch) -> String {
     let Some((best, cell)) = best(launch) else {
         if launch.placements.len() > 1 {
-            return "No two placements have a whole sequence, so their sums cannot be compared; the applications' own ratios can.".into();
+            return "No two placements have a whole sequence, so their sums cannot be compared; the applications' own \
+                ratios can."
+                .into();
         }
         return format!("One placement has figures, so there is nothing to compare it with: {}.", launch.next);
     };
@@ -238,19 +257,27 @@ fn sentence(launch: &Launch) -> String {
     let said = match launch.answer {
         Answer::Helps => {
             let whom = for_whom(launch, best);
-            format!("A dedicated swap place helps here: under {name} the {count} applications take {times}, {range}{whom}.")
+            format!(
+                "A dedicated swap place helps here: under {name} the {count} applications take {times}, {range}{whom}."
+            )
         }
         Answer::Hurts => format!(
-            "A dedicated swap place does not help here: even under {name}, the best, the {count} applications take {times}, {range}."
+            "A dedicated swap place does not help here: even under {name}, the best, the {count} applications take \
+             {times}, {range}."
         ),
         Answer::Same => {
-            format!("A dedicated swap place changes nothing here: under {name} the {count} applications take {times}, {range}.")
+            format!(
+                "A dedicated swap place changes nothing here: under {name} the {count} applications take {times}, \
+                 {range}."
+            )
         }
         _ => format!("{OPEN}under {name} the {count} applications take {times}, {range}; more rounds would decide it."),
     };
     let said = said + &untrusted(launch, best);
     if nothing_swapped(launch) {
-        return format!("{said} Nothing was swapped out, so the placements had nothing to differ by: set a lower `pressure`.");
+        return format!(
+            "{said} Nothing was swapped out, so the placements had nothing to differ by: set a lower `pressure`."
+        );
     }
     said
 }
@@ -276,10 +303,15 @@ fn untrusted(launch: &Launch, best: usize) -> String {
     }
 }
 
-/// The placement other than the default that is fastest for certain: whose ratio's interval ends lowest. A lower ratio that may as well
-/// be above 1 proves nothing.
+/// The placement other than the default that is fastest for certain: whose ratio's interval ends lowest. A lower ratio
+/// that may as well be above 1 proves nothing.
 fn best(launch: &Launch) -> Option<(usize, &Cell)> {
-    let others = launch.sum.iter().enumerate().filter_map(|(i, cell)| cell.as_ref().map(|c| (i, c))).filter(|(_, c)| c.ratio.is_some());
+    let others = launch
+        .sum
+        .iter()
+        .enumerate()
+        .filter_map(|(i, cell)| cell.as_ref().map(|c| (i, c)))
+        .filter(|(_, c)| c.ratio.is_some());
     others.min_by(|a, b| a.1.ratio.map_or(f64::NAN, |r| r.high).total_cmp(&b.1.ratio.map_or(f64::NAN, |r| r.high)))
 }
 
@@ -288,7 +320,12 @@ fn for_whom(launch: &Launch, placement: usize) -> String {
         launch.lines.iter().filter_map(|l| Some((l.app.as_str(), l.cells[placement].as_ref()?.ratio?))).collect();
     let helped: Vec<&(&str, Ratio)> = ratios.iter().filter(|(_, r)| r.high < 1.0).collect();
     match helped.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value)) {
-        Some((app, ratio)) => format!("; it helps {} of {} for certain, {app} most ({:.2} times)", helped.len(), ratios.len(), ratio.value),
+        Some((app, ratio)) => format!(
+            "; it helps {} of {} for certain, {app} most ({:.2} times)",
+            helped.len(),
+            ratios.len(),
+            ratio.value
+        ),
         None => "; for none of them alone is it certain".into(),
     }
 }
@@ -296,7 +333,8 @@ fn for_whom(launch: &Launch, placement: usize) -> String {
 /// Whether paging was observed, and no page went to swap.
 fn nothing_swapped(launch: &Launch) -> bool {
     let outs = ["swap_out.pages", "zswap_out.pages"];
-    let outs: Vec<f64> = launch.paging.iter().flat_map(|p| outs.iter().filter_map(|name| p.totals.get(*name).copied())).collect();
+    let outs: Vec<f64> =
+        launch.paging.iter().flat_map(|p| outs.iter().filter_map(|name| p.totals.get(*name).copied())).collect();
     !outs.is_empty() && outs.iter().all(|pages| *pages == 0.0)
 }
 
@@ -311,7 +349,15 @@ mod tests {
         if let Some(app) = app {
             params = params.with("app", app);
         }
-        let none = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Skipped, "why".into());
+        let none = Measurement::without_figure(
+            probe,
+            1,
+            params,
+            Unit::Nanoseconds,
+            Better::Lower,
+            Outcome::Skipped,
+            "why".into(),
+        );
         if values.is_empty() {
             return none;
         }
@@ -347,7 +393,8 @@ mod tests {
         assert_eq!(old.answer, Answer::Helps);
         // 44.2 s against 68.1 s.
         assert!(
-            old.sentence.contains("under dual the 10 applications take 44.2 s against 68.1 s under default, 0.65 times"),
+            old.sentence
+                .contains("under dual the 10 applications take 44.2 s against 68.1 s under default, 0.65 times"),
             "{}",
             old.sentence
         );
@@ -378,7 +425,11 @@ mod tests {
         run.measurements.extend([row("launch.time", Some("a"), "zram", &wide), row("launch.sum", None, "zram", &wide)]);
         let launch = analyse(&run).unwrap();
         assert_eq!(launch.answer, Answer::Helps);
-        assert!(launch.sentence.contains("under loop"), "zram is faster by the median, and may be slower: {}", launch.sentence);
+        assert!(
+            launch.sentence.contains("under loop"),
+            "zram is faster by the median, and may be slower: {}",
+            launch.sentence
+        );
     }
 
     #[test]
@@ -395,7 +446,11 @@ mod tests {
         let mut run = two(&base, &base.map(|v| v * 0.8));
         assert!(!analyse(&run).unwrap().sentence.contains("untrusted"));
         run.measurements[3].outcome = Outcome::Untrusted;
-        assert!(analyse(&run).unwrap().sentence.ends_with(" The sum under loop is untrusted."), "{}", analyse(&run).unwrap().sentence);
+        assert!(
+            analyse(&run).unwrap().sentence.ends_with(" The sum under loop is untrusted."),
+            "{}",
+            analyse(&run).unwrap().sentence
+        );
         run.measurements[1].outcome = Outcome::Untrusted;
         assert!(analyse(&run).unwrap().sentence.ends_with(" The sums under file and loop are untrusted."));
     }

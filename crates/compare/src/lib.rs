@@ -1,7 +1,7 @@
 //! Two runs side by side: rows, verdicts, and the cause of the difference; and the reference systems to compare with.
 //!
-//! [`compare`] is all that most callers need. It is computed from the runs alone, has no clock and no randomness: the same runs
-//! give the same answer everywhere.
+//! [`compare`] is all that most callers need. It is computed from the runs alone, has no clock and no randomness: the
+//! same runs give the same answer everywhere.
 
 pub mod aliases;
 pub mod align;

@@ -1,16 +1,19 @@
-//! Rows that move together, taken together: eight rows that are each 7 % slower, none of them beyond doubt, are no eight chances.
+//! Rows that move together, taken together: eight rows that are each 7 % slower, none of them beyond doubt, are no
+//! eight chances.
 //!
-//! The rows of one part of the system are pooled by a random-effects model on logarithms: the variance between rows by DerSimonian and
-//! Laird (“Meta-Analysis in Clinical Trials”, Controlled Clinical Trials 7, 1986), the interval by Hartung and Knapp (Statistics in
-//! Medicine 20, 2001) with Student's t, never narrower than the rows' own errors allow (Röver, Knapp and Friede, BMC Medical Research
-//! Methodology 15, 2015). What hits all rows of a run alike (another clock rate, another neighbour) does not become less with their
-//! number: it is left out of the rows' own errors and added to the pooled one whole ([`crate::Ratio`]'s `common`).
+//! The rows of one part of the system are pooled by a random-effects model on logarithms: the variance between rows by
+//! DerSimonian and Laird (“Meta-Analysis in Clinical Trials”, Controlled Clinical Trials 7, 1986), the interval by
+//! Hartung and Knapp (Statistics in Medicine 20, 2001) with Student's t, never narrower than the rows' own errors allow
+//! (Röver, Knapp and Friede, BMC Medical Research Methodology 15, 2015). What hits all rows of a run alike (another
+//! clock rate, another neighbour) does not become less with their number: it is left out of the rows' own errors and
+//! added to the pooled one whole ([`crate::Ratio`]'s `common`).
 //!
-//! Rows of a workload that were compared pair by pair are taken together pair by pair: what belongs to a turn (its start of the server, what
-//! the host did meanwhile) is in all its rows, so the mean of the rows within each turn is one value, and Student's t is of those values.
+//! Rows of a workload that were compared pair by pair are taken together pair by pair: what belongs to a turn (its
+//! start of the server, what the host did meanwhile) is in all its rows, so the mean of the rows within each turn is
+//! one value, and Student's t is of those values.
 //!
-//! Only parts are pooled of which no row is called slower or faster by itself, and the false discoveries over the parts are controlled
-//! as those over the rows are.
+//! Only parts are pooled of which no row is called slower or faster by itself, and the false discoveries over the parts
+//! are controlled as those over the rows are.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +97,8 @@ fn turns<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<f64> {
     (0..pairs).map(|pair| rows.iter().map(|row| row[pair]).sum::<f64>() / rows.len() as f64).collect()
 }
 
-/// The ratio that rows of the same turns have in common, with what is known of both sides beforehand; nothing for fewer than three turns.
+/// The ratio that rows of the same turns have in common, with what is known of both sides beforehand; nothing for fewer
+/// than three turns.
 fn pool_turns(turns: &[f64], rows: &[Ratio]) -> Option<Ratio> {
     if turns.len() < LEAST {
         return None;
@@ -114,7 +118,9 @@ pub fn pool(ratios: &[Ratio]) -> Option<Ratio> {
     let degrees = ratios.len() as f64 - 1.0;
     let logs: Vec<f64> = ratios.iter().map(|r| r.value.ln()).collect();
     let own: Vec<f64> = ratios.iter().map(|r| (r.error * r.error - r.common).max(TINY)).collect();
-    let mean = |weights: &[f64], of: &[f64]| weights.iter().zip(of).map(|(w, x)| w * x).sum::<f64>() / weights.iter().sum::<f64>();
+    let mean = |weights: &[f64], of: &[f64]| {
+        weights.iter().zip(of).map(|(w, x)| w * x).sum::<f64>() / weights.iter().sum::<f64>()
+    };
     let scatter = |weights: &[f64]| {
         let middle = mean(weights, &logs);
         weights.iter().zip(&logs).map(|(w, y)| w * (y - middle).powi(2)).sum::<f64>()
@@ -140,13 +146,19 @@ mod tests {
 
     #[test]
     fn the_pooled_ratio_has_its_textbook_value() {
-        // Equal errors, and logs that scatter by exactly as much: no variance between rows, the mean, and its error by 1/√n.
+        // Equal errors, and logs that scatter by exactly as much: no variance between rows, the mean, and its error by
+        // 1/√n.
         let e = 0.02_f64;
         let three = [ratio((0.1 - e).exp(), e, 0.0), ratio(0.1_f64.exp(), e, 0.0), ratio((0.1 + e).exp(), e, 0.0)];
         let r = pool(&three).unwrap();
-        assert!((r.value.ln() - 0.1).abs() < 1e-12 && (r.error - e / 3.0_f64.sqrt()).abs() < 1e-12 && (r.df - 2.0).abs() < 1e-9, "{r:?}");
-        // DerSimonian and Laird by hand: variances 1 and 1, effects 0 and 4 have Q = 8 and τ² = (8 − 1) / (2 − 1) = 7; the mean's error by
-        // Hartung and Knapp is √(1/2 · Σ(y−2)²/8 / 1 · 8 …) = 2.
+        assert!(
+            (r.value.ln() - 0.1).abs() < 1e-12
+                && (r.error - e / 3.0_f64.sqrt()).abs() < 1e-12
+                && (r.df - 2.0).abs() < 1e-9,
+            "{r:?}"
+        );
+        // DerSimonian and Laird by hand: variances 1 and 1, effects 0 and 4 have Q = 8 and τ² = (8 − 1) / (2 − 1) = 7;
+        // the mean's error by Hartung and Knapp is √(1/2 · Σ(y−2)²/8 / 1 · 8 …) = 2.
         let two = [Ratio::from_log(0.0, 1.0, 1e6), Ratio::from_log(4.0, 1.0, 1e6)];
         let r = pool(&two).unwrap();
         assert!((r.value.ln() - 2.0).abs() < 1e-12 && (r.error - 2.0).abs() < 1e-9, "{r:?}");
@@ -162,11 +174,14 @@ mod tests {
 
     #[test]
     fn rows_of_the_same_turns_are_one_value_a_turn() {
-        // Student's own example of paired differences (“The Probable Error of a Mean”, Biometrika 6, 1908): the mean of 1.58 with n = 10 has
-        // t = 4.06.
+        // Student's own example of paired differences (“The Probable Error of a Mean”, Biometrika 6, 1908): the mean of
+        // 1.58 with n = 10 has t = 4.06.
         let turns = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
         let r = pool_turns(&turns, &[ratio(1.0, 0.1, 0.0)]).unwrap();
-        assert!((r.value.ln() - 1.58).abs() < 1e-9 && (r.value.ln() / r.error - 4.0621).abs() < 1e-3 && r.df == 9.0, "{r:?}");
+        assert!(
+            (r.value.ln() - 1.58).abs() < 1e-9 && (r.value.ln() / r.error - 4.0621).abs() < 1e-3 && r.df == 9.0,
+            "{r:?}"
+        );
         assert!(pool_turns(&turns[..2], &[ratio(1.0, 0.1, 0.0)]).is_none());
     }
 
@@ -176,7 +191,8 @@ mod tests {
         let (mut by_turns, mut by_rows, trials) = (0, 0, 1000);
         for _ in 0..trials {
             let starts: Vec<f64> = (0..5).map(|_| 0.07 * normal(&mut rng)).collect();
-            let rows: Vec<Vec<f64>> = (0..7).map(|_| starts.iter().map(|start| start + 0.02 * normal(&mut rng)).collect()).collect();
+            let rows: Vec<Vec<f64>> =
+                (0..7).map(|_| starts.iter().map(|start| start + 0.02 * normal(&mut rng)).collect()).collect();
             let ratios: Vec<Ratio> = rows.iter().filter_map(|row| crate::ratio::of_pairs(row)).collect();
             let means: Vec<f64> = (0..5).map(|turn| rows.iter().map(|row| row[turn]).sum::<f64>() / 7.0).collect();
             let outside = |r: Ratio| usize::from(r.low > 1.0 || r.high < 1.0);
@@ -192,7 +208,8 @@ mod tests {
         let (mut outside, trials) = (0, 2000);
         for _ in 0..trials {
             let of_run = 0.004 * normal(&mut rng);
-            let rows: Vec<Ratio> = (0..9).map(|_| ratio((of_run + 0.01 * normal(&mut rng)).exp(), 0.01, 0.004)).collect();
+            let rows: Vec<Ratio> =
+                (0..9).map(|_| ratio((of_run + 0.01 * normal(&mut rng)).exp(), 0.01, 0.004)).collect();
             let r = pool(&rows).unwrap();
             outside += usize::from(r.low > 1.0 || r.high < 1.0);
         }

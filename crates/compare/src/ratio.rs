@@ -1,18 +1,19 @@
 //! The ratio of two rows, with its interval.
 //!
-//! Everything is done on logarithms, where a ratio is a difference, noise is nearly symmetric, and "twice" and "half" weigh the
-//! same. The levels of repetition are the process within a run and the run between runs:
+//! Everything is done on logarithms, where a ratio is a difference, noise is nearly symmetric, and "twice" and "half"
+//! weigh the same. The levels of repetition are the process within a run and the run between runs:
 //!
-//! - within a run, the variance of the figure, a quantile of the processes, is the exact bootstrap variance (Maritz and Jarrett 1978: what
-//!   resampling the processes infinitely often would give, in closed form), so that nothing is random and no seed is needed;
-//! - to it comes what no run can see of itself, [`RUN_TO_RUN`], and on a virtual machine, for what its host decides, how far consecutive
-//!   parts of the run are apart, or are known to be ([`crate::figure::HostMade`]);
-//! - it is never taken as smaller than what the record itself states, which knows of a CPU that did not keep its pace. Our own
-//!   intervals hold the figure of another run, errors of both included: half of that variance is one run's;
-//! - few rounds (of a server under load, three at the quick profile) do not know their spread: it is moderated by that of the probe's other
-//!   rows ([`crate::spread`]);
-//! - several runs per side show their spread themselves. Two or three of them say little about it, so it is moderated by what the single runs
-//!   let expect. Unless they contradict that, an interval is no wider than one run's.
+//! - within a run, the variance of the figure, a quantile of the processes, is the exact bootstrap variance (Maritz and
+//!   Jarrett 1978: what resampling the processes infinitely often would give, in closed form), so that nothing is
+//!   random and no seed is needed;
+//! - to it comes what no run can see of itself, [`RUN_TO_RUN`], and on a virtual machine, for what its host decides,
+//!   how far consecutive parts of the run are apart, or are known to be ([`crate::figure::HostMade`]);
+//! - it is never taken as smaller than what the record itself states, which knows of a CPU that did not keep its pace.
+//!   Our own intervals hold the figure of another run, errors of both included: half of that variance is one run's;
+//! - few rounds (of a server under load, three at the quick profile) do not know their spread: it is moderated by that
+//!   of the probe's other rows ([`crate::spread`]);
+//! - several runs per side show their spread themselves. Two or three of them say little about it, so it is moderated
+//!   by what the single runs let expect. Unless they contradict that, an interval is no wider than one run's.
 
 mod pairs;
 
@@ -27,19 +28,21 @@ use crate::spread::{self, Prior};
 
 pub use pairs::{of_pairs, paired, pairs};
 
-/// Relative standard deviation between runs of one system that intervals from within a run cannot see: the one that they are made with.
+/// Relative standard deviation between runs of one system that intervals from within a run cannot see: the one that
+/// they are made with.
 pub use fingerpost_measure::estimate::BETWEEN_RUNS as RUN_TO_RUN;
 
-/// The same for a figure without any repetition (published tables, imported results): besides its rounding it is one draw of
-/// unknown spread.
+/// The same for a figure without any repetition (published tables, imported results): besides its rounding it is one
+/// draw of unknown spread.
 pub const RUN_TO_RUN_PUBLISHED: f64 = 0.02;
 
-/// Degrees of freedom that are left of the expectation where runs contradict it. With none, two runs a side would have one each, and an
-/// interval six times their spread; the variance that they show is among the largest that theirs can be, since it was found to contradict.
+/// Degrees of freedom that are left of the expectation where runs contradict it. With none, two runs a side would have
+/// one each, and an interval six times their spread; the variance that they show is among the largest that theirs can
+/// be, since it was found to contradict.
 const CONTRADICTED_RUNS: f64 = 2.0;
 
-/// Below this many times what single runs let expect, the variance between runs of a family of probes is about that. With twice the variance
-/// two runs are as precise as one is thought to be.
+/// Below this many times what single runs let expect, the variance between runs of a family of probes is about that.
+/// With twice the variance two runs are as precise as one is thought to be.
 const AS_FAR: f64 = 2.0;
 
 /// Coverage of every ratio's interval.
@@ -48,7 +51,8 @@ pub const CONFIDENCE: f64 = 0.95;
 /// How many repetitions it takes before their spread is used.
 const ENOUGH: usize = 3;
 
-/// Up to so many repetitions their spread is moderated by that of others: rounds of a server. Processes of a probe are more.
+/// Up to so many repetitions their spread is moderated by that of others: rounds of a server. Processes of a probe are
+/// more.
 const FEW: usize = 7;
 
 /// A row's value on one side, as a logarithm with its variance.
@@ -82,12 +86,17 @@ impl Known {
     /// What the rows of one probe, on both sides, say of each other's rounds.
     pub fn of_rounds<'a>(rows: impl Iterator<Item = &'a [Figure]>, weights: &mut QuantileWeights) -> Known {
         let few = |f: &&Figure| f.processes.len() <= FEW;
-        let rounds: Vec<(f64, f64)> =
-            rows.flatten().filter(few).filter_map(|f| own_variance(f, weights)).map(|own| (own.variance, own.df)).collect();
+        let rounds: Vec<(f64, f64)> = rows
+            .flatten()
+            .filter(few)
+            .filter_map(|f| own_variance(f, weights))
+            .map(|own| (own.variance, own.df))
+            .collect();
         Known { rounds: spread::of_class(&rounds), ..Known::NOTHING }
     }
 
-    /// How far the runs of a row are apart, in units of what each lets expect, with its degrees of freedom; nothing for one run.
+    /// How far the runs of a row are apart, in units of what each lets expect, with its degrees of freedom; nothing for
+    /// one run.
     pub fn seen(&self, figures: &[Figure], weights: &mut QuantileWeights) -> Option<(f64, f64)> {
         if figures.len() < 2 {
             return None;
@@ -125,8 +134,9 @@ impl Ratio {
         Ratio { value: log.exp(), low: (log - half).exp(), high: (log + half).exp(), error, df, common: 0.0 }
     }
 
-    /// A ratio whose squared error is one that was estimated, with its degrees of freedom, and one that all rows have in common and that is known
-    /// beforehand: it was not estimated from these values, and so has no part in the degrees of freedom (Satterthwaite).
+    /// A ratio whose squared error is one that was estimated, with its degrees of freedom, and one that all rows have
+    /// in common and that is known beforehand: it was not estimated from these values, and so has no part in the
+    /// degrees of freedom (Satterthwaite).
     pub fn with_common(log: f64, own: f64, df: f64, common: f64) -> Ratio {
         let df = if own > 0.0 { ((own + common) / own).powi(2) * df } else { f64::INFINITY };
         Ratio { common, ..Ratio::from_log(log, own + common, df.min(KNOWN)) }
@@ -175,10 +185,12 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> 
         return Some(Level { log: figure.value.ln(), variance, df: KNOWN, common: between, contradicted: false });
     };
     let few = figure.processes.len() <= FEW;
-    // What a record states beyond what its processes show is a CPU that did not keep its pace, and every row of the run had that one.
+    // What a record states beyond what its processes show is a CPU that did not keep its pace, and every row of the run
+    // had that one.
     let pace = if few { 0.0 } else { own - within };
     let (own, own_df) = known.rounds.filter(|_| few).map_or((own, own_df), |prior| prior.moderate(own, own_df));
-    // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one do.
+    // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one
+    // do.
     let drift = figure.host_made.map_or(Drift::NONE, |host| {
         let (logs, quantile) = placed(figure);
         let shown = if host.in_parts { between_parts(&logs, quantile) } else { Drift::NOT_SHOWN };
@@ -188,7 +200,13 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> 
     // Satterthwaite: only what was estimated from few processes, or few parts, is itself uncertain.
     let uncertain = |part: f64, df: f64| (part / variance).powi(2) / df;
     let df = 1.0 / (uncertain(own, own_df) + uncertain(drift.variance, drift.df)).max(1e-6);
-    Some(Level { log: figure.value.ln(), variance, df: df.max(1.0), common: between + drift.variance + pace, contradicted: false })
+    Some(Level {
+        log: figure.value.ln(),
+        variance,
+        df: df.max(1.0),
+        common: between + drift.variance + pace,
+        contradicted: false,
+    })
 }
 
 /// The logarithms of a figure's processes in the order of their measuring, and which quantile of them it is.
@@ -219,7 +237,8 @@ fn own_variance(figure: &Figure, weights: &mut QuantileWeights) -> Option<Own> {
     Some(Own { variance, df: (logs.len() - 1) as f64, within })
 }
 
-/// Consecutive parts of a run that are set against each other. More would say more about their spread and less about each.
+/// Consecutive parts of a run that are set against each other. More would say more about their spread and less about
+/// each.
 const PARTS: usize = 4;
 
 /// Degrees of freedom of what is not estimated from the run.
@@ -246,9 +265,9 @@ impl Drift {
     }
 }
 
-/// The variance of the quantile over consecutive parts of these values (batch means, where a batch is as long as the run can show). It is
-/// not divided by the number of parts, because another run is one that the host may treat like one part. Of values that are too few for
-/// parts it is their own.
+/// The variance of the quantile over consecutive parts of these values (batch means, where a batch is as long as the
+/// run can show). It is not divided by the number of parts, because another run is one that the host may treat like one
+/// part. Of values that are too few for parts it is their own.
 fn between_parts(in_order: &[f64], quantile: f64) -> Drift {
     let n = in_order.len();
     let figures: Vec<f64> = if n < PARTS * ENOUGH {
@@ -261,8 +280,8 @@ fn between_parts(in_order: &[f64], quantile: f64) -> Drift {
     Drift { variance: figures.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df, df }
 }
 
-/// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good side, and others' a
-/// mean.
+/// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good
+/// side, and others' a mean.
 fn place(sorted: &[f64], value: f64) -> f64 {
     let last = (sorted.len() - 1) as f64;
     // Equal values are all in one place.
@@ -309,7 +328,8 @@ pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Kno
     let Some((expected, seen)) = between_runs(&singles) else { return singles.first().copied() };
     let runs = singles.len() as f64;
     let log = singles.iter().map(|l| l.log).sum::<f64>() / runs;
-    let expected_df = runs * runs * expected * expected / singles.iter().map(|l| l.variance * l.variance / l.df).sum::<f64>();
+    let expected_df =
+        runs * runs * expected * expected / singles.iter().map(|l| l.variance * l.variance / l.df).sum::<f64>();
     let prior = Prior { df: known.runs.df.min(expected_df), ..known.runs };
     let (moderated, df) = prior.moderate(seen / expected, runs - 1.0);
     let common = singles.iter().map(|l| l.common).sum::<f64>() / runs;
@@ -327,7 +347,8 @@ pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Kno
     if Prior::AS_EXPECTED.contradicts(seen / expected / prior.variance.max(1.0), runs - 1.0) {
         return Some(Level { contradicted: true, ..of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS) });
     }
-    // Else what one run would tell, several do as well, as long as runs of its kind are about as far apart as one of them lets expect.
+    // Else what one run would tell, several do as well, as long as runs of its kind are about as far apart as one of
+    // them lets expect.
     let one = of(if prior.variance < AS_FAR { 1.0 } else { prior.variance }, 1.0, expected_df);
     let width = |l: &Level| t_two_sided(CONFIDENCE, l.df) * l.variance.sqrt();
     Some(if width(&several) <= width(&one) { several } else { one })
@@ -350,7 +371,14 @@ pub(crate) mod tests {
     use crate::spread::PRIOR_RUNS;
 
     fn published(value: f64, half: f64) -> Figure {
-        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: None }
+        Figure {
+            value,
+            low: value - half,
+            high: value + half,
+            confidence: 0.95,
+            processes: Vec::new(),
+            host_made: None,
+        }
     }
 
     fn ratio(base: &[Figure], new: &[Figure], higher: bool) -> Ratio {
@@ -368,7 +396,8 @@ pub(crate) mod tests {
 
     #[test]
     fn the_bootstrap_variance_of_a_median_has_its_textbook_value() {
-        // For n = 1 the median is the value; for equal values it does not vary; for a large normal sample it is π/2n · σ².
+        // For n = 1 the median is the value; for equal values it does not vary; for a large normal sample it is π/2n ·
+        // σ².
         let mut w = QuantileWeights::default();
         assert_eq!(w.variance(&[3.0], 0.5), 0.0);
         assert!(w.variance(&[2.0; 7], 0.5).abs() < 1e-15);
@@ -403,7 +432,8 @@ pub(crate) mod tests {
 
     #[test]
     fn an_interval_that_holds_another_run_is_not_counted_twice() {
-        // Both sides state ±2 % for another run: that is ±2 % for their ratio. Processes that agree better do not make it narrower.
+        // Both sides state ±2 % for another run: that is ±2 % for their ratio. Processes that agree better do not make
+        // it narrower.
         let figure = |value: f64| Figure {
             value,
             low: value / 1.02,
@@ -418,7 +448,8 @@ pub(crate) mod tests {
 
     #[test]
     fn runs_of_what_the_host_decides_differ_as_the_parts_of_one_do() {
-        // Sixty values, either rising all the time or the same ones in an order that any part of the run has its share of.
+        // Sixty values, either rising all the time or the same ones in an order that any part of the run has its share
+        // of.
         let figure = |value: f64, spread: f64, rising: bool, host_made: Option<f64>| {
             let place = |i: u32| f64::from(if rising { i } else { i * 7 % 60 });
             let processes = (0..60).map(|i| value * (1.0 + spread * (place(i) - 29.5) / 20.0)).collect();
@@ -432,9 +463,15 @@ pub(crate) mod tests {
         assert!(between(0.08, true, None, 1).low > 1.05, "sixty independent processes tell");
         assert!(between(0.08, true, Some(0.0), 1).low < 1.0, "a run that drifts does not");
         assert!(between(0.08, true, Some(0.0), 10).low > 1.05, "several do");
-        assert!(between(0.08, false, Some(0.0), 1).low > 1.05, "nor is there a doubt where every part of the run says the same");
+        assert!(
+            between(0.08, false, Some(0.0), 1).low > 1.05,
+            "nor is there a doubt where every part of the run says the same"
+        );
         assert!(between(0.005, true, Some(0.0), 1).low > 1.05, "or the drift is small");
-        assert!(between(0.005, true, Some(0.07), 1).low < 1.0, "except where runs are known to differ more than any of them shows");
+        assert!(
+            between(0.005, true, Some(0.07), 1).low < 1.0,
+            "except where runs are known to differ more than any of them shows"
+        );
     }
 
     #[test]
@@ -459,8 +496,16 @@ pub(crate) mod tests {
     #[test]
     fn more_runs_narrow_the_interval_and_their_disagreement_widens_it() {
         let one = ratio(&[published(100.0, 1.0)], &[published(110.0, 1.0)], false);
-        let agreeing = ratio(&[published(100.0, 1.0), published(100.2, 1.0), published(99.8, 1.0)], &vec![published(110.0, 1.0); 3], false);
-        let apart = ratio(&[published(70.0, 1.0), published(100.0, 1.0), published(140.0, 1.0)], &vec![published(110.0, 1.0); 3], false);
+        let agreeing = ratio(
+            &[published(100.0, 1.0), published(100.2, 1.0), published(99.8, 1.0)],
+            &vec![published(110.0, 1.0); 3],
+            false,
+        );
+        let apart = ratio(
+            &[published(70.0, 1.0), published(100.0, 1.0), published(140.0, 1.0)],
+            &vec![published(110.0, 1.0); 3],
+            false,
+        );
         assert!(agreeing.high - agreeing.low < one.high - one.low);
         assert!(apart.high - apart.low > one.high - one.low);
     }

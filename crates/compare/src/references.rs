@@ -1,14 +1,16 @@
 //! The reference systems: every table of the articles that this project grew from, as runs named `ref:NAME`.
 //!
-//! A printed figure is taken with its rounding as interval (0.14 is 0.135 to 0.145) and judged by the same rules as any other; a
-//! figure without repetition also carries the run-to-run variation of [`crate::ratio::RUN_TO_RUN_PUBLISHED`].
+//! A printed figure is taken with its rounding as interval (0.14 is 0.135 to 0.145) and judged by the same rules as any
+//! other; a figure without repetition also carries the run-to-run variation of [`crate::ratio::RUN_TO_RUN_PUBLISHED`].
 
 use std::collections::BTreeMap;
 
 use fingerpost_measure::estimate::sorted;
 use fingerpost_record::host::Host;
 use fingerpost_record::run::Tool;
-use fingerpost_record::{Better, Estimate, Measurement, Observation, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, suggest};
+use fingerpost_record::{
+    Better, Estimate, Measurement, Observation, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, suggest,
+};
 use serde::Deserialize;
 
 /// The tables, one file each, by the name that `replay` takes.
@@ -141,8 +143,8 @@ pub fn table(name: &str) -> Option<Table> {
     TABLES.iter().find(|(known, _)| *known == name).map(|(_, text)| data(text))
 }
 
-/// When the source of a reference system was published, in its own words where it says so; nothing for a run that is none. `id` may be
-/// that of a part of such a run.
+/// When the source of a reference system was published, in its own words where it says so; nothing for a run that is
+/// none. `id` may be that of a part of such a run.
 pub fn published(id: &str) -> Option<String> {
     systems().remove(crate::select::whole(id).unwrap_or(id)).map(|system| system.published)
 }
@@ -185,7 +187,11 @@ pub fn load(name: &str) -> Option<Run> {
     let mut sources: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for table in TABLES.iter().map(|(_, text)| data::<Table>(text)) {
         let Some(figures) = table.runs.get(name) else { continue };
-        let rows = table.columns.iter().zip(figures).filter_map(|(column, printed)| Some(table.row(column, printed.as_ref()?)));
+        let rows = table
+            .columns
+            .iter()
+            .zip(figures)
+            .filter_map(|(column, printed)| Some(table.row(column, printed.as_ref()?)));
         run.measurements.extend(rows);
         sources.entry(table.source).or_default().push(table.title);
     }
@@ -200,7 +206,8 @@ pub fn load(name: &str) -> Option<Run> {
             ..Observation::default()
         });
     }
-    let named: Vec<String> = sources.into_iter().map(|(article, tables)| format!("{article}: {}", tables.join("; "))).collect();
+    let named: Vec<String> =
+        sources.into_iter().map(|(article, tables)| format!("{article}: {}", tables.join("; "))).collect();
     run.source = Some(named.join("; "));
     Some(run)
 }
@@ -209,7 +216,10 @@ pub fn load(name: &str) -> Option<Run> {
 pub fn unknown(name: &str) -> String {
     let names = names();
     let known = names.iter().map(String::as_str);
-    format!("there is no reference system “{name}”; {}", suggest::or_else(name, known, || format!("there are {}", names.join(", "))))
+    format!(
+        "there is no reference system “{name}”; {}",
+        suggest::or_else(name, known, || format!("there are {}", names.join(", ")))
+    )
 }
 
 fn systems() -> BTreeMap<String, System> {
@@ -305,7 +315,9 @@ mod tests {
         }
         let run = load("g5-2.7-darwin").unwrap();
         assert_eq!(run.measurements.len(), 3 + 7 + 5 + 7 + 1 + 2);
-        assert!(table_names().all(|name| table(name).is_some_and(|t| !t.place.is_empty())) && table("nothing").is_none());
+        assert!(
+            table_names().all(|name| table(name).is_some_and(|t| !t.place.is_empty())) && table("nothing").is_none()
+        );
         assert_eq!(
             published("site-powermac-9500[store=files]").unwrap(),
             "Saturday, 15 June 1996, 5:14:20 PM (when the page was last built)"

@@ -89,7 +89,12 @@ pub struct Recipe {
     pub leave: bool,
 }
 
-const fn recipe(table: &'static str, names: &'static [&'static str], set: &'static [&'static str], fits: bool) -> Recipe {
+const fn recipe(
+    table: &'static str,
+    names: &'static [&'static str],
+    set: &'static [&'static str],
+    fits: bool,
+) -> Recipe {
     Recipe { table, names, set, fits, leave: false }
 }
 
@@ -112,13 +117,36 @@ const RECIPES: &[Recipe] = &[
         true,
     ),
     recipe("lmbench-ipc", &["ipc.pipe", "ipc.unix", "ipc.udp", "ipc.tcp", "ipc.tcp_connect"], &[], true),
-    recipe("mysql-scaling", &["database", "ipc.tcp"], &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"], false),
-    recipe("mysql-query-cache", &["database"], &["engine=mariadb", "storage=myisam", "query_cache=on", "clients=1,2,5,10,20,35,50"], false),
+    recipe(
+        "mysql-scaling",
+        &["database", "ipc.tcp"],
+        &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"],
+        false,
+    ),
+    recipe(
+        "mysql-query-cache",
+        &["database"],
+        &["engine=mariadb", "storage=myisam", "query_cache=on", "clients=1,2,5,10,20,35,50"],
+        false,
+    ),
     recipe("apache", &["web"], &["connections=100", "keepalive=off"], true),
     recipe("flops", &["flops"], &[], true),
-    recipe("zerofill-3", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
-    recipe("zerofill-4", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
-    Recipe { leave: true, ..recipe("launch", &["launch"], &["manifest=published", "placements=file,single,dual"], false) },
+    recipe(
+        "zerofill-3",
+        &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"],
+        &["api=mmap"],
+        true,
+    ),
+    recipe(
+        "zerofill-4",
+        &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"],
+        &["api=mmap"],
+        true,
+    ),
+    Recipe {
+        leave: true,
+        ..recipe("launch", &["launch"], &["manifest=published", "placements=file,single,dual"], false)
+    },
     recipe("launch-pageins", &["launch"], &["state=after-boot"], false),
     recipe("site", &["site"], &[], true),
 ];
@@ -153,7 +181,8 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// The tables that NAME means: `all`, one, those that begin with it, or those that a reference system is in. None for a name that is none.
+/// The tables that NAME means: `all`, one, those that begin with it, or those that a reference system is in. None for a
+/// name that is none.
 pub fn tables_of(name: &str) -> Vec<&'static str> {
     let name = name.strip_prefix("ref:").unwrap_or(name);
     let tables = || references::table_names();
@@ -165,12 +194,14 @@ pub fn tables_of(name: &str) -> Vec<&'static str> {
     tables().filter(|t| references::table(t).is_some_and(|t| t.runs.contains_key(name))).collect()
 }
 
-/// Replays tables on runs of this machine, the preferred first: each table and each conclusion takes the first run that has figures for it.
+/// Replays tables on runs of this machine, the preferred first: each table and each conclusion takes the first run that
+/// has figures for it.
 pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
     let (none, several) = (Run::default(), together(runs));
     let concluded = |c: &conclusions::Conclusion| {
         let judged: Vec<Judged> = suited(c, runs).into_iter().map(|run| c.by_run(run)).collect();
-        // A run that decides comes before one that has a reason for saying nothing, and that before several that have the rows together.
+        // A run that decides comes before one that has a reason for saying nothing, and that before several that have
+        // the rows together.
         let decided = judged.iter().find(|j| j.answer != Answer::NotMeasured);
         let first = decided.or_else(|| judged.iter().find(|j| !j.figure.starts_with(conclusions::NO_ROW))).cloned();
         let here = first.or_else(|| by_several(c, several.as_ref()?)).unwrap_or_else(|| c.by_run(&none));
@@ -183,7 +214,8 @@ pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
     }
 }
 
-/// The rows of several runs as if they were one's, and what was observed beside them; nothing of one run alone. Published ones stay that.
+/// The rows of several runs as if they were one's, and what was observed beside them; nothing of one run alone.
+/// Published ones stay that.
 fn together(runs: &[Run]) -> Option<Run> {
     let published = runs.iter().all(|run| run.profile == Profile::Imported);
     (runs.len() > 1).then(|| Run {
@@ -198,12 +230,14 @@ fn together(runs: &[Run]) -> Option<Run> {
 /// What runs say of a conclusion together that none of them has all rows for: a server with its cache and one without.
 fn by_several(conclusion: &conclusions::Conclusion, several: &Run) -> Option<Judged> {
     let judged = conclusion.by_run(several);
-    (judged.answer != Answer::NotMeasured).then(|| Judged { figure: format!("{}; by rows of several runs", judged.figure), ..judged })
+    (judged.answer != Answer::NotMeasured)
+        .then(|| Judged { figure: format!("{}; by rows of several runs", judged.figure), ..judged })
 }
 
 fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
     let runs = fullest(&table, runs);
-    let mut lines: Vec<Line> = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, &runs)).collect();
+    let mut lines: Vec<Line> =
+        table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, &runs)).collect();
     lines.extend(derived::lines(name, &table, &lines));
     Replayed {
         name,
@@ -221,7 +255,8 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
     }
 }
 
-/// The kinds of operations whose shares the table of floating point prints for each module, in its order, as what heads them.
+/// The kinds of operations whose shares the table of floating point prints for each module, in its order, as what heads
+/// them.
 const MIX: &str = "instruction mix in %";
 
 /// The shares of a module's operations, as the source's table prints them beside the rates of every system.
@@ -241,13 +276,17 @@ fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> 
         // The table names the run that most of it is from.
         Some(if at == 0 { own } else { own.also(&format!("of the run {}", run.id)) })
     });
-    let cells: Vec<Option<&Printed>> = table.systems().iter().map(|s| table.runs[*s].get(column).and_then(Option::as_ref)).collect();
-    let rounds = cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
+    let cells: Vec<Option<&Printed>> =
+        table.systems().iter().map(|s| table.runs[*s].get(column).and_then(Option::as_ref)).collect();
+    let rounds =
+        cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
     let Some(rounds) = rounds else {
         let printed = cells.iter().map(|c| c.map(Printed::text)).collect();
         return vec![Line { what, about: mix(table, of), printed, here: own.and_then(|own| own.here(table.scale)) }];
     };
-    let cell = |c: &Option<&Printed>, round: usize| if let Some(Printed::Many(all)) = c { all.get(round).cloned() } else { None };
+    let cell = |c: &Option<&Printed>, round: usize| {
+        if let Some(Printed::Many(all)) = c { all.get(round).cloned() } else { None }
+    };
     let line = |round: usize| Line {
         what: format!("{what}, round {}", round + 1),
         about: None,
@@ -307,7 +346,8 @@ mod tests {
 
     #[test]
     fn the_table_of_floating_point_has_the_mix_of_operations_beside_each_module() {
-        let printed = "50, 0, 43, 7; 43, 29, 14, 14; 35, 12, 53, 0; 47, 0, 53, 0; 45, 0, 52, 3; 45, 0, 55, 0; 25, 25, 25, 25; 43, 0, 57, 0";
+        let printed = "50, 0, 43, 7; 43, 29, 14, 14; 35, 12, 53, 0; 47, 0, 53, 0; 45, 0, 52, 3; 45, 0, 55, 0; 25, 25, \
+            25, 25; 43, 0, 57, 0";
         let found = replay("flops", &["flops"], &[]);
         let table = &found.tables[0];
         let told: Vec<&str> = table.lines.iter().filter_map(|line| line.about.as_deref()).collect();
@@ -338,8 +378,15 @@ mod tests {
         // Rounds from the start, in which the lead grows; and the plain ones, which begin with all that is read loaded.
         let rounds = |store: &str, state: &str, last: f64| {
             let params = Params::new().with("store", store).with("state", state);
-            let none =
-                Measurement::without_figure("site.round", 2, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            let none = Measurement::without_figure(
+                "site.round",
+                2,
+                params,
+                Unit::Nanoseconds,
+                Better::Lower,
+                Outcome::Measured,
+                String::new(),
+            );
             let estimate = Some(Estimate { value: 1e6, low: 0.99e6, high: 1.01e6, confidence: 0.95 });
             let of = |p: u32| Process {
                 samples: (0..12).map(|r| (1.0 + 0.001 * f64::from(p)) * if r < 6 { 1e6 } else { last }).collect(),
@@ -379,7 +426,11 @@ mod tests {
             let found = replay("mysql", &["mysql-scaling", "mysql-query-cache"], runs);
             found.conclusions.into_iter().find(|c| c.key == "query_cache_widens_the_gap").unwrap().here
         };
-        assert_eq!(cached(&[part("on")]).answer, Answer::NotMeasured, "nothing is known of the cache without what there is without it");
+        assert_eq!(
+            cached(&[part("on")]).answer,
+            Answer::NotMeasured,
+            "nothing is known of the cache without what there is without it"
+        );
         let both = cached(&[part("on"), part("off")]);
         assert_eq!(
             (both.answer, both.figure.as_str()),
@@ -398,7 +449,10 @@ mod tests {
         }
         let found = replay("mysql-scaling", &["mysql-scaling"], &[Run::default(), own]);
         assert_eq!(found.tables[0].run.as_deref(), Some("own"));
-        assert_eq!(found.tables[0].lines[0].here.as_ref().unwrap().note.as_deref(), Some("engine mariadb stands for mysql"));
+        assert_eq!(
+            found.tables[0].lines[0].here.as_ref().unwrap().note.as_deref(),
+            Some("engine mariadb stands for mysql")
+        );
         let without = replay("all", &tables_of("all"), &[]);
         assert!(without.tables.iter().all(|t| t.run.is_none() && t.lines.iter().all(|l| l.here.is_none())));
         assert_eq!(without.conclusions.len(), conclusions::all().count());
@@ -415,7 +469,10 @@ mod tests {
         // Not of the tables, unreadable, of both, of both again.
         assert_eq!(taken(&["launch-10.1", "nothing", "opteron-850-linux", "opteron-850-linux"]), ["opteron-850-linux"]);
         // Of one table, of both.
-        assert_eq!(taken(&["xeon-3.6-linux", "opteron-850-linux", "opteron-850-linux"]), ["xeon-3.6-linux", "opteron-850-linux"]);
+        assert_eq!(
+            taken(&["xeon-3.6-linux", "opteron-850-linux", "opteron-850-linux"]),
+            ["xeon-3.6-linux", "opteron-850-linux"]
+        );
         // Of both again, and of Apache, which a conclusion on one of them is about as well.
         assert_eq!(taken(&["opteron-850-linux", "g5-2.5-linux"]), ["opteron-850-linux", "g5-2.5-linux"]);
     }
@@ -446,7 +503,10 @@ mod tests {
     fn the_systems_stand_in_the_documents_order() {
         let found = replay("lmbench-ipc", &["lmbench-ipc"], &[]);
         assert_eq!(found.tables[0].systems, ["g5-2.7-darwin", "g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"]);
-        assert_eq!(found.tables[0].lines[0].printed.iter().flatten().collect::<Vec<_>>(), ["9.496", "11.6", "9.909", "7.645"]);
+        assert_eq!(
+            found.tables[0].lines[0].printed.iter().flatten().collect::<Vec<_>>(),
+            ["9.496", "11.6", "9.909", "7.645"]
+        );
     }
 
     #[test]

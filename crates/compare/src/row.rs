@@ -32,7 +32,8 @@ pub struct Row {
     pub pairs: Vec<f64>,
     /// What that says.
     pub verdict: Verdict,
-    /// Whether there is any difference, be it larger than the threshold or not: the rows' number is allowed for, as in the verdict.
+    /// Whether there is any difference, be it larger than the threshold or not: the rows' number is allowed for, as in
+    /// the verdict.
     #[serde(skip)]
     pub real: bool,
     /// Whether a side's figure is not to be trusted; the note says why, and the verdict is `unresolved`.

@@ -4,12 +4,13 @@
 
 use fingerpost_record::{Better, Outcome, Params, Run};
 
-/// A throughput at least this share of the peak counts as having reached it: the article's Linux columns stay within it from where
-/// they flatten out to 50 clients.
+/// A throughput at least this share of the peak counts as having reached it: the article's Linux columns stay within it
+/// from where they flatten out to 50 clients.
 const REACHED: f64 = 0.9;
-/// A throughput below this share of the peak, and never again above it with more clients, is a collapse; in a table of one run and in the
-/// curves of a comparison ([`crate::curves`]). The article's collapse is at 41 % of the peak on its first step; its slow declines stay
-/// above 90 % (“No More Apple Mysteries, Part Two”, MySQL; `ref:g5-2.7-darwin` and the other three).
+/// A throughput below this share of the peak, and never again above it with more clients, is a collapse; in a table of
+/// one run and in the curves of a comparison ([`crate::curves`]). The article's collapse is at 41 % of the peak on its
+/// first step; its slow declines stay above 90 % (“No More Apple Mysteries, Part Two”, MySQL; `ref:g5-2.7-darwin` and
+/// the other three).
 pub const COLLAPSED: f64 = 0.7;
 
 /// One line of the table.
@@ -55,8 +56,8 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// The table of (clients, throughput) in any order; nothing for fewer than two numbers of clients, or for a throughput that is not
-    /// a positive number.
+    /// The table of (clients, throughput) in any order; nothing for fewer than two numbers of clients, or for a
+    /// throughput that is not a positive number.
     pub fn of(points: &[(u64, f64)]) -> Option<Scaling> {
         let mut points = points.to_vec();
         points.sort_by_key(|(clients, _)| *clients);
@@ -65,8 +66,10 @@ impl Scaling {
             return None;
         }
         let base = points[0].1;
-        let rows: Vec<Row> =
-            points.iter().map(|&(clients, throughput)| Row { clients, throughput, scaling: 100.0 * throughput / base }).collect();
+        let rows: Vec<Row> = points
+            .iter()
+            .map(|&(clients, throughput)| Row { clients, throughput, scaling: 100.0 * throughput / base })
+            .collect();
         let shape = shape(&rows);
         Some(Scaling { rows, shape })
     }
@@ -86,7 +89,8 @@ fn peak(rows: &[Row]) -> (usize, Row) {
 fn shape(rows: &[Row]) -> Shape {
     let (peak_at, peak) = peak(rows);
     let after = &rows[peak_at + 1..];
-    // What falls and comes back is noise, not a collapse: the last of those that are high enough ends the search from behind.
+    // What falls and comes back is noise, not a collapse: the last of those that are high enough ends the search from
+    // behind.
     let falls_below = |share: f64| {
         let high = after.iter().rposition(|row| row.throughput >= share * peak.throughput);
         after.get(high.map_or(0, |at| at + 1)).map(|row| row.clients)
@@ -110,12 +114,22 @@ impl Scaling {
         let of_peak = 100.0 * last.throughput / peak.throughput;
         match self.shape {
             Shape::Scales => format!("scales up to {}, to {:.0} % of {base}", clients(last.clients), last.scaling),
-            Shape::Saturates { at } => format!("saturates at {}, peaks at {:.0} % of {base}, and holds it", clients(at), peak.scaling),
+            Shape::Saturates { at } => {
+                format!("saturates at {}, peaks at {:.0} % of {base}, and holds it", clients(at), peak.scaling)
+            }
             Shape::Declines { from } => {
-                format!("declines from {} on, to {of_peak:.0} % of its peak at {}", clients(from), clients(peak.clients))
+                format!(
+                    "declines from {} on, to {of_peak:.0} % of its peak at {}",
+                    clients(from),
+                    clients(peak.clients)
+                )
             }
             Shape::Collapses { from } => {
-                format!("collapses from {} on, to {of_peak:.0} % of its peak at {}", clients(from), clients(peak.clients))
+                format!(
+                    "collapses from {} on, to {of_peak:.0} % of its peak at {}",
+                    clients(from),
+                    clients(peak.clients)
+                )
             }
         }
     }
@@ -193,7 +207,10 @@ mod tests {
 
         assert_eq!(percents(&linux), [100, 153, 180, 194, 193, 185, 182]);
         assert_eq!(linux.shape, Shape::Saturates { at: 5 });
-        assert_eq!(linux.sentence("client"), "saturates at 5 clients, peaks at 194 % of what 1 client gave, and holds it");
+        assert_eq!(
+            linux.sentence("client"),
+            "saturates at 5 clients, peaks at 194 % of what 1 client gave, and holds it"
+        );
     }
 
     #[test]
@@ -238,18 +255,28 @@ mod tests {
             )
         };
         let rows = [(1, "read", 10.0), (10, "read", 20.0), (1, "write", 5.0), (10, "write", 1.0), (1, "point", 3.0)];
-        let mut run =
-            Run { measurements: rows.map(|(n, mix, r)| row("database.throughput", "clients", n, mix, r)).to_vec(), ..Run::default() };
+        let mut run = Run {
+            measurements: rows.map(|(n, mix, r)| row("database.throughput", "clients", n, mix, r)).to_vec(),
+            ..Run::default()
+        };
         run.measurements.extend([1, 10].map(|n| row("web.throughput", "connections", n, "x", n as f64)));
         run.measurements.push(row("memory.read", "size", 4, "x", 1.0));
         let found = tables(&run);
-        let names: Vec<_> = found.iter().map(|t| (t.workload.as_str(), t.params.to_string(), t.untrusted.clone())).collect();
+        let names: Vec<_> =
+            found.iter().map(|t| (t.workload.as_str(), t.params.to_string(), t.untrusted.clone())).collect();
         assert_eq!(
             names,
-            [("database", "mix=read".into(), vec![10]), ("database", "mix=write".into(), vec![10]), ("web", "mix=x".into(), vec![10])]
+            [
+                ("database", "mix=read".into(), vec![10]),
+                ("database", "mix=write".into(), vec![10]),
+                ("web", "mix=x".into(), vec![10])
+            ]
         );
         assert_eq!(found[1].scaling.shape, Shape::Collapses { from: 10 });
-        assert_eq!(found[2].scaling.sentence(found[2].who), "scales up to 10 connections, to 1000 % of what 1 connection gave");
+        assert_eq!(
+            found[2].scaling.sentence(found[2].who),
+            "scales up to 10 connections, to 1000 % of what 1 connection gave"
+        );
     }
 
     #[test]

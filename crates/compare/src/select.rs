@@ -1,7 +1,7 @@
 //! A part of a run as a run of its own: `latest[api=mmap]`.
 //!
-//! The rows with those parameters are kept and the parameters taken out, so that two parts of one run (two interfaces, two
-//! compilers, two placements) align with each other and are judged like two runs.
+//! The rows with those parameters are kept and the parameters taken out, so that two parts of one run (two interfaces,
+//! two compilers, two placements) align with each other and are judged like two runs.
 
 use fingerpost_record::{Param, Params, Run};
 
@@ -11,11 +11,14 @@ use fingerpost_record::{Param, Params, Run};
 /// A sentence when the brackets do not hold such pairs.
 pub fn parse(text: &str) -> Result<(&str, Params), String> {
     let Some((run, rest)) = text.split_once('[') else { return Ok((text, Params::new())) };
-    let inner = rest.strip_suffix(']').ok_or_else(|| format!("“{text}” has no closing bracket; write RUN[KEY=VALUE]"))?;
+    let inner =
+        rest.strip_suffix(']').ok_or_else(|| format!("“{text}” has no closing bracket; write RUN[KEY=VALUE]"))?;
     let mut wanted = Params::new();
     for pair in inner.split(',') {
-        let (key, value) =
-            pair.split_once('=').filter(|(k, _)| !k.is_empty()).ok_or_else(|| format!("“{pair}” in “{text}” is not KEY=VALUE"))?;
+        let (key, value) = pair
+            .split_once('=')
+            .filter(|(k, _)| !k.is_empty())
+            .ok_or_else(|| format!("“{pair}” in “{text}” is not KEY=VALUE"))?;
         wanted = wanted.with(key.trim(), Param::parse(value.trim()));
     }
     Ok((run, wanted))
@@ -70,7 +73,8 @@ pub fn part(mut run: Run, wanted: &Params) -> Result<Run, String> {
     run.budgets.iter_mut().for_each(|b| take_out(&mut b.params));
     run.paths.iter_mut().for_each(|p| take_out(&mut p.params));
     run.observations.iter_mut().for_each(|o| take_out(&mut o.params));
-    run.host.hostname = format!("{}[{wanted}]", if run.host.hostname.is_empty() { &run.id } else { &run.host.hostname });
+    run.host.hostname =
+        format!("{}[{wanted}]", if run.host.hostname.is_empty() { &run.id } else { &run.host.hostname });
     run.id = format!("{}[{wanted}]", run.id);
     Ok(run)
 }
@@ -82,7 +86,8 @@ mod tests {
     #[test]
     fn a_part_is_known_by_its_id() {
         let run = fingerpost_record::fixture::run();
-        let (id, wanted) = (run.id.clone(), run.measurements.iter().find(|m| !m.params.is_empty()).unwrap().params.clone());
+        let (id, wanted) =
+            (run.id.clone(), run.measurements.iter().find(|m| !m.params.is_empty()).unwrap().params.clone());
         assert_eq!((whole(&id), whole(&part(run, &wanted).unwrap().id)), (None, Some(id.as_str())));
     }
 
@@ -92,7 +97,10 @@ mod tests {
         let mut row = run.measurements[0].clone();
         row.params = Params::new().with("clients", 8).with("mix", "read");
         run.measurements.push(row);
-        assert!(part(run.clone(), &Params::new().with("mix", "read")).unwrap().paths.is_empty(), "it was of no such step");
+        assert!(
+            part(run.clone(), &Params::new().with("mix", "read")).unwrap().paths.is_empty(),
+            "it was of no such step"
+        );
         let eight = part(run, &Params::new().with("clients", 8)).unwrap();
         assert_eq!((eight.paths.len(), eight.paths[0].params.clone()), (1, Params::new()));
     }

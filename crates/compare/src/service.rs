@@ -1,8 +1,9 @@
 //! Two records of a running service: its load apart from its speed.
 //!
-//! How many requests came is the load, and no measure of how fast the service is. Where the load differs, what a request takes differs
-//! too, by queueing: requests wait behind each other. So the growth of a request's time is split: waiting behind other requests of the
-//! same service, which more load by itself makes longer, and everything else, which it does not.
+//! How many requests came is the load, and no measure of how fast the service is. Where the load differs, what a
+//! request takes differs too, by queueing: requests wait behind each other. So the growth of a request's time is split:
+//! waiting behind other requests of the same service, which more load by itself makes longer, and everything else,
+//! which it does not.
 
 use fingerpost_diagnose::places::{Place, name};
 use fingerpost_diagnose::wording::doing;
@@ -77,15 +78,21 @@ pub fn loads(rows: &mut [Row], base: &Side, new: &Side) -> Vec<Load> {
     for at in (0..rows.len()).filter(|&at| rows[at].probe == RATE).collect::<Vec<_>>() {
         let rate = [rows[at].base.value, rows[at].new.value];
         let params = rows[at].params.clone();
-        let of = |side: &'_ Side| side.steps.paths.iter().find(|p| p.workload == WORKLOAD && p.params == params).cloned();
+        let of =
+            |side: &'_ Side| side.steps.paths.iter().find(|p| p.workload == WORKLOAD && p.params == params).cloned();
         let load = Load::of(params.clone(), rate, of(base).zip(of(new)));
         let same = load.kind == Kind::Same;
         rows[at].verdict = if same { Verdict::Same } else { Verdict::Unresolved };
-        let note =
-            if same { "the load, which is the same on both sides" } else { "the load: what clients asked, not how fast the service is" };
+        let note = if same {
+            "the load, which is the same on both sides"
+        } else {
+            "the load: what clients asked, not how fast the service is"
+        };
         rows[at].note = Some(note.into());
         if load.kind == Kind::MayExplain {
-            let of_it = |row: &&mut Row| row.probe == LATENCY && params.iter().all(|(key, value)| row.params.get(key) == Some(value));
+            let of_it = |row: &&mut Row| {
+                row.probe == LATENCY && params.iter().all(|(key, value)| row.params.get(key) == Some(value))
+            };
             let with = if load.rate[1] > load.rate[0] { "with more load" } else { "with less load" };
             rows.iter_mut().filter(of_it).for_each(|row| row.note = Some(with.into()));
         }
@@ -100,9 +107,13 @@ impl Load {
         let mean = sides.map(|sides| sides.map(|p| p.latency.mean));
         // What was followed tells both the rate and the latency; of the rows only the rate is known.
         let followed = |p: &Paths| p.requests() / p.seconds;
-        let rate = sides.map(|sides| sides.map(followed)).filter(|r| r.iter().all(|r| r.is_finite() && *r > 0.0)).unwrap_or(rate);
+        let rate = sides
+            .map(|sides| sides.map(followed))
+            .filter(|r| r.iter().all(|r| r.is_finite() && *r > 0.0))
+            .unwrap_or(rate);
         let sum = |of: fn(&Leaf) -> bool| {
-            sides.map_or([0.0; 2], |sides| sides.map(|p| p.leaves.iter().filter(|l| of(l)).map(|l| l.all.seconds).sum()))
+            sides
+                .map_or([0.0; 2], |sides| sides.map(|p| p.leaves.iter().filter(|l| of(l)).map(|l| l.all.seconds).sum()))
         };
         let behind_others = sum(is_behind_others);
         let otherwise = mean.map_or([0.0; 2], |mean| [mean[0] - behind_others[0], mean[1] - behind_others[1]]);
@@ -123,17 +134,24 @@ impl Load {
         let [from, to] = self.rate.map(|rate| Unit::PerSecond.format(rate));
         let change = self.rate[1] / self.rate[0] - 1.0;
         let [base, new] = self.under_way;
-        let at_a_time = mean.map_or(String::new(), |_| format!("; {base:.1} and {new:.1} requests were under way at a time"));
-        let differed = |way: &str| format!("The load differed: {from} and {to}, {:.0} % {way}{at_a_time}.", change.abs() * 100.0);
+        let at_a_time =
+            mean.map_or(String::new(), |_| format!("; {base:.1} and {new:.1} requests were under way at a time"));
+        let differed =
+            |way: &str| format!("The load differed: {from} and {to}, {:.0} % {way}{at_a_time}.", change.abs() * 100.0);
         let way = if change > 0.0 { "more" } else { "less" };
         match (self.kind, mean) {
             (Kind::Same, _) => format!("The load was the same ({from} and {to}{at_a_time})."),
-            (_, None) => format!("{} What a request takes depends on it: compare records of the same load where you can.", differed(way)),
+            (_, None) => format!(
+                "{} What a request takes depends on it: compare records of the same load where you can.",
+                differed(way)
+            ),
             (Kind::CannotExplain, Some(_)) => {
                 let reason = if change < 0.0 {
-                    "Fewer requests make no request wait longer: the service is slower, and clients that wait for each answer ask less often for it."
+                    "Fewer requests make no request wait longer: the service is slower, and clients that wait for each \
+                     answer ask less often for it."
                 } else {
-                    "More requests make no request faster: the service is faster, and clients that wait for each answer ask more often for it."
+                    "More requests make no request faster: the service is faster, and clients that wait for each \
+                     answer ask more often for it."
                 };
                 format!("{} {reason}", differed(way))
             }
@@ -152,18 +170,21 @@ impl Load {
         // A part that went the other way makes nothing of the change.
         match (behind * whole > 0.0, rest * whole > 0.0) {
             (true, true) => format!(
-                "{head}, {} is {by_load}; {} is not, and by that the service itself, or what it depends on, is {slower}.",
+                "{head}, {} is {by_load}; {} is not, and by that the service itself, or what it depends on, is \
+                 {slower}.",
                 time(behind),
                 time(rest)
             ),
-            (true, false) => format!("{head}, all is {by_load}: nothing shows a service that is {slower} at the same load."),
+            (true, false) => {
+                format!("{head}, all is {by_load}: nothing shows a service that is {slower} at the same load.")
+            }
             _ => format!("{head}, none is {by_load}: the service itself, or what it depends on, is {slower}."),
         }
     }
 }
 
-/// Whether this is waiting behind other requests of the same service, which becomes longer with more of them: for its own thread, for a
-/// CPU that it or its clients have, for a lock, for its own I/O.
+/// Whether this is waiting behind other requests of the same service, which becomes longer with more of them: for its
+/// own thread, for a CPU that it or its clients have, for a lock, for its own I/O.
 fn is_behind_others(leaf: &Leaf) -> bool {
     let queued = leaf.chain.iter().any(|link| link == "queue");
     let own_disk = leaf.component == name::DISK_QUEUE && leaf.whom == name::SERVER_ITSELF;
@@ -259,7 +280,11 @@ mod tests {
         assert_eq!(found.kind, Kind::MayExplain);
         let change = |of: [f64; 2]| ((of[1] - of[0]) * 1e6).round();
         assert_eq!((change(found.behind_others), change(found.otherwise)), (200.0, 50.0));
-        assert!(found.sentence.contains("50 % more") && found.sentence.contains("50.00 µs is not"), "{}", found.sentence);
+        assert!(
+            found.sentence.contains("50 % more") && found.sentence.contains("50.00 µs is not"),
+            "{}",
+            found.sentence
+        );
         assert_eq!(found.parts[0].what, "waiting for a CPU used by the server itself");
         assert_eq!(found.parts[1].what, "waiting for a CPU used by stress");
         assert!((found.under_way[0] - 0.11).abs() < 1e-9, "{:?}", found.under_way);
@@ -278,6 +303,10 @@ mod tests {
     fn less_load_is_no_faster_service() {
         let found = load([1000.0, 500.0], &side(100.0, 100.0, 0.0), &side(100.0, 0.0, 0.0));
         assert_eq!(found.kind, Kind::MayExplain);
-        assert!(found.sentence.contains("all is waiting behind") && found.sentence.contains("nothing shows"), "{}", found.sentence);
+        assert!(
+            found.sentence.contains("all is waiting behind") && found.sentence.contains("nothing shows"),
+            "{}",
+            found.sentence
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! What each of several changes makes of a difference by itself, measured: the sides differ in more than one thing, and one at a time was
-//! set as on the new side while all else stayed as on the base side.
+//! What each of several changes makes of a difference by itself, measured: the sides differ in more than one thing, and
+//! one at a time was set as on the new side while all else stayed as on the base side.
 //!
-//! The answer of such a pair counts above every passive sign (`fingerpost_diagnose::sides::alone`). Who measures it is elsewhere
-//! (`compare --settle`).
+//! The answer of such a pair counts above every passive sign (`fingerpost_diagnose::sides::alone`). Who measures it is
+//! elsewhere (`compare --settle`).
 
 use fingerpost_diagnose::probes::changed::{BUILD, PLACEMENT, SETTING};
 use fingerpost_diagnose::sides::alone::{self, Alone, OfCause};
@@ -20,15 +20,16 @@ impl Comparison {
     pub fn settle(&mut self, settled: Vec<Settled>) {
         let of_step = workloads::most_changed(&self.waterfalls, &self.rows, self.threshold).cloned();
         let of_cause = |(cause, answers)| OfCause { unsuspected: unsuspected(cause, &self.changes), answers };
-        let measured: Vec<OfCause> = by_cause(&settled, &self.changes, &self.causes).into_iter().map(of_cause).collect();
+        let measured: Vec<OfCause> =
+            by_cause(&settled, &self.changes, &self.causes).into_iter().map(of_cause).collect();
         self.unexplained = alone::settle(&mut self.causes, self.unexplained, &measured, of_step.is_some());
         self.settled = settled;
         self.headline = first_said(self, of_step.as_ref());
     }
 }
 
-/// The answers by the cause that each speaks of: that of its kind of change; where the comparison accuses another one of what was changed,
-/// because the changes were told as one, that.
+/// The answers by the cause that each speaks of: that of its kind of change; where the comparison accuses another one
+/// of what was changed, because the changes were told as one, that.
 fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<(&'static str, Vec<Alone>)> {
     let named = |cause: &str| causes.iter().any(|f| f.cause == cause);
     let mut found: Vec<(&'static str, Vec<Alone>)> = Vec::new();
@@ -52,7 +53,8 @@ fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<
 /// What was changed, where no passive sign points to it.
 fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
     let layer = fingerpost_record::cause::cause(cause).map_or(Layer::Application, |c| c.layer);
-    let evidence = changes.iter().filter(|c| c.kind != Kind::Client).map(|c| format!("{} (base → new)", c.words())).collect();
+    let evidence =
+        changes.iter().filter(|c| c.kind != Kind::Client).map(|c| format!("{} (base → new)", c.words())).collect();
     Finding { cause: cause.into(), layer, status: Status::NotJudged, share: 0.0, evidence, relation: None }
 }
 
@@ -86,7 +88,13 @@ mod tests {
     }
 
     fn change(what: &str) -> Change {
-        Change { what: what.into(), base: "off".into(), new: "on".into(), kind: Kind::Setting, of: Some("database".into()) }
+        Change {
+            what: what.into(),
+            base: "off".into(),
+            new: "on".into(),
+            kind: Kind::Setting,
+            of: Some("database".into()),
+        }
     }
 
     fn settled(whole: f64, alone: f64, verdict: Verdict) -> Settled {

@@ -27,8 +27,8 @@ pub struct Settled {
     /// How many times slower that row is with the change alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
-    /// The part of the row's difference that this is, by logarithms: 1 is all of it, more than 1 is more than all. Absent where the sides'
-    /// row does not differ, or nothing was measured.
+    /// The part of the row's difference that this is, by logarithms: 1 is all of it, more than 1 is more than all.
+    /// Absent where the sides' row does not differ, or nothing was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// What that says.
@@ -65,7 +65,14 @@ impl Settled {
             // The sides' own row does not differ: what this change makes, another one takes back.
             (_, None) => Answer::Part,
         };
-        Settled { ratio: alone.ratio, share, answer, reason: None, runs, ..Settled::not_done(change, Some(whole), String::new()) }
+        Settled {
+            ratio: alone.ratio,
+            share,
+            answer,
+            reason: None,
+            runs,
+            ..Settled::not_done(change, Some(whole), String::new())
+        }
     }
 
     /// The least part of the difference that the interval leaves for it: its end nearer to no difference.
@@ -86,7 +93,9 @@ impl Settled {
         let of = if self.params.0.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) };
         let slower = self.ratio.map_or_else(String::new, slower);
         match self.answer {
-            Answer::NotDone => format!("{change}, alone: not measured: {}", self.reason.as_deref().unwrap_or("for no known reason")),
+            Answer::NotDone => {
+                format!("{change}, alone: not measured: {}", self.reason.as_deref().unwrap_or("for no known reason"))
+            }
             Answer::Unresolved => {
                 let why = self.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
                 format!("{change}, alone: {of} {slower}, which is not resolved{why}")
@@ -103,8 +112,11 @@ impl Settled {
 
 /// `2.00 × slower (1.90 to 2.10)`; below one, the other way round.
 fn slower(r: Ratio) -> String {
-    let (word, [value, low, high]) =
-        if r.value < 1.0 { ("faster", [r.value, r.high, r.low].map(|v| 1.0 / v)) } else { ("slower", [r.value, r.low, r.high]) };
+    let (word, [value, low, high]) = if r.value < 1.0 {
+        ("faster", [r.value, r.high, r.low].map(|v| 1.0 / v))
+    } else {
+        ("slower", [r.value, r.low, r.high])
+    };
     format!("{} × {word} ({} to {})", times(value), times(low), times(high))
 }
 

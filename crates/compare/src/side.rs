@@ -1,6 +1,7 @@
 //! One side of a comparison: one or many runs, reduced to what comparing needs.
 //!
-//! Runs are added one at a time and can then be dropped, so that a thousand runs a side need the memory of their figures only.
+//! Runs are added one at a time and can then be dropped, so that a thousand runs a side need the memory of their
+//! figures only.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +71,8 @@ pub struct Side {
     pub rows: BTreeMap<(String, u32, Params), SideRow>,
     /// Its workload steps.
     pub steps: Steps,
-    /// The parameters that were taken out of every row, the same in all runs, because a part of a run was asked for ([`crate::select`]).
+    /// The parameters that were taken out of every row, the same in all runs, because a part of a run was asked for
+    /// ([`crate::select`]).
     pub taken_out: Params,
 }
 
@@ -138,13 +140,19 @@ impl Side {
             _ => false,
         };
         if of_one_run {
-            let figures = [one, other].into_iter().flat_map(|side| side.rows.values_mut()).flat_map(|row| &mut row.figures);
+            let figures =
+                [one, other].into_iter().flat_map(|side| side.rows.values_mut()).flat_map(|row| &mut row.figures);
             figures.for_each(|figure| figure.host_made = None);
         }
     }
 
-    /// The same side with other parameters of its rows and of what was seen of its workloads; rows that `keep` holds stay as they are.
-    pub(crate) fn with_params(&self, keep: impl Fn(&(String, u32, Params)) -> bool, other: impl Fn(&str, &Params) -> Params) -> Side {
+    /// The same side with other parameters of its rows and of what was seen of its workloads; rows that `keep` holds
+    /// stay as they are.
+    pub(crate) fn with_params(
+        &self,
+        keep: impl Fn(&(String, u32, Params)) -> bool,
+        other: impl Fn(&str, &Params) -> Params,
+    ) -> Side {
         let mut side = self.clone();
         side.rows.retain(|key, _| keep(key));
         for (key, row) in self.rows.iter().filter(|(key, _)| !keep(key)) {
@@ -200,7 +208,9 @@ impl SideRow {
         match self.figures.as_slice() {
             [] => None,
             [one] => Some(one.value),
-            many if many.iter().all(|f| f.value > 0.0) => Some((many.iter().map(|f| f.value.ln()).sum::<f64>() / many.len() as f64).exp()),
+            many if many.iter().all(|f| f.value > 0.0) => {
+                Some((many.iter().map(|f| f.value.ln()).sum::<f64>() / many.len() as f64).exp())
+            }
             many => Some(many.iter().map(|f| f.value).sum::<f64>() / many.len() as f64),
         }
     }
@@ -213,7 +223,11 @@ impl SideRow {
 }
 
 fn name_of(run: &Run) -> String {
-    if run.profile == Profile::Imported || run.host.hostname.is_empty() { run.id.clone() } else { run.host.hostname.clone() }
+    if run.profile == Profile::Imported || run.host.hostname.is_empty() {
+        run.id.clone()
+    } else {
+        run.host.hostname.clone()
+    }
 }
 
 #[cfg(test)]
@@ -225,8 +239,15 @@ mod tests {
         let mut run = fingerpost_record::fixture::run();
         run.host.virtualization = Some("kvm".into());
         let params = Params::new().with("stride", 64);
-        let mut row =
-            Measurement::without_figure("memory.latency", 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+        let mut row = Measurement::without_figure(
+            "memory.latency",
+            1,
+            params,
+            Unit::Nanoseconds,
+            Better::Lower,
+            Outcome::Measured,
+            String::new(),
+        );
         row.estimate = Some(fingerpost_record::Estimate { value: 100.0, low: 99.0, high: 101.0, confidence: 0.95 });
         run.measurements = vec![row];
         let host_made = |taken_out: Params| {

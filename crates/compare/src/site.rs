@@ -1,7 +1,9 @@
-//! The site laboratory's analysis: the source's table of rounds, the ratio with its interval, and the size at which the faster one changes.
+//! The site laboratory's analysis: the source's table of rounds, the ratio with its interval, and the size at which the
+//! faster one changes.
 //!
-//! Everything here is computed from a run's rows. In a round all contestants read the same list, so the ratio is taken round by round
-//! and its interval from the spread of the ratios over the groups of processes, not from two separate figures.
+//! Everything here is computed from a run's rows. In a round all contestants read the same list, so the ratio is taken
+//! round by round and its interval from the spread of the ratios over the groups of processes, not from two separate
+//! figures.
 
 mod crossing;
 
@@ -48,20 +50,22 @@ pub struct Duel {
     pub untrusted: bool,
 }
 
-/// All of a run's duels: each object database against the usual way to read files, the fastest first. Those with all of the machine's memory
-/// come before those with a limit, the larger before the smaller.
+/// All of a run's duels: each object database against the usual way to read files, the fastest first. Those with all of
+/// the machine's memory come before those with a limit, the larger before the smaller.
 pub fn duels(run: &Run) -> Vec<Duel> {
     let rows: Vec<&Measurement> = measured(run, "site.round").collect();
     let mut duels: Vec<Duel> = Vec::new();
     for odb in rows.iter().filter(|m| !is_files(m)) {
         let rest = without_store(&odb.params);
-        let opponent =
-            FILES.iter().find_map(|name| rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == rest));
+        let opponent = FILES.iter().find_map(|name| {
+            rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == rest)
+        });
         duels.extend(opponent.and_then(|files| duel(files, odb, rest)));
     }
     let fastest = |d: &Duel| d.ratio.map_or(0.0, |r| r.value);
     let least = |d: &Duel| d.params.int("memory").map_or(i64::MIN, |bytes| -bytes);
-    let by = |a: &Duel, b: &Duel| (least(a), &a.params).cmp(&(least(b), &b.params)).then(fastest(b).total_cmp(&fastest(a)));
+    let by =
+        |a: &Duel, b: &Duel| (least(a), &a.params).cmp(&(least(b), &b.params)).then(fastest(b).total_cmp(&fastest(a)));
     duels.sort_by(by);
     duels
 }
@@ -81,8 +85,8 @@ pub struct Warming {
     pub memory: [Memory; 2],
 }
 
-/// The counters of a process that begins with nothing loaded: the bytes of memory that its control group had after the last round, page cache
-/// included; and how often the group's limit was met.
+/// The counters of a process that begins with nothing loaded: the bytes of memory that its control group had after the
+/// last round, page cache included; and how often the group's limit was met.
 pub const MEMORY: &str = "memory_bytes";
 /// See [`MEMORY`].
 pub const MET: &str = "memory_limit_met";
@@ -120,9 +124,11 @@ pub struct Less {
 /// Fewer rounds than these show no course.
 const LEAST_ROUNDS: usize = 6;
 
-/// A run's rounds from the start, the fastest database first. A published table is one: its rounds began when nothing was loaded.
+/// A run's rounds from the start, the fastest database first. A published table is one: its rounds began when nothing
+/// was loaded.
 pub fn warming(run: &Run) -> Vec<Warming> {
-    let from_start = |params: &Params| params.text("state").map_or(run.profile == Profile::Imported, |state| state == "warming");
+    let from_start =
+        |params: &Params| params.text("state").map_or(run.profile == Profile::Imported, |state| state == "warming");
     let rows: Vec<&Measurement> = measured(run, "site.round").collect();
     let row = |name: &str, params: &Params| {
         rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == *params).copied()
@@ -131,7 +137,13 @@ pub fn warming(run: &Run) -> Vec<Warming> {
         let (files, odb) = (row(&duel.files, &duel.params)?, row(&duel.odb, &duel.params)?);
         let rounds = by_round(files, odb);
         let memory = [files, odb].map(counted);
-        (rounds.len() >= LEAST_ROUNDS).then_some(Warming { files: duel.files, odb: duel.odb, params: duel.params, rounds, memory })
+        (rounds.len() >= LEAST_ROUNDS).then_some(Warming {
+            files: duel.files,
+            odb: duel.odb,
+            params: duel.params,
+            rounds,
+            memory,
+        })
     };
     duels(run).into_iter().filter(|d| from_start(&d.params)).filter_map(of).collect()
 }
@@ -144,13 +156,16 @@ fn counted(row: &Measurement) -> Memory {
     Memory { bytes: of(MEMORY), met: of(MET) }
 }
 
-/// Each database of which a run has rounds from the start with all memory and with less, that which keeps what it has walked through first.
+/// Each database of which a run has rounds from the start with all memory and with less, that which keeps what it has
+/// walked through first.
 pub fn less(run: &Run) -> Vec<Less> {
     let found = warming(run);
     let limit = |w: &Warming| w.params.int("memory");
     let without = |w: &Warming| w.params.without(&["memory"]);
     let of = |all: &Warming| -> Option<Less> {
-        let limited = found.iter().filter(|w| limit(w).is_some() && w.odb == all.odb && w.files == all.files && without(w) == all.params);
+        let limited = found
+            .iter()
+            .filter(|w| limit(w).is_some() && w.odb == all.odb && w.files == all.files && without(w) == all.params);
         let little = limited.min_by_key(|w| limit(w))?;
         let counted: Vec<f64> = little.memory.iter().filter_map(|m| m.met).collect();
         let mut less = Less {
@@ -184,12 +199,17 @@ impl Warming {
 /// The means of what these rounds have.
 pub(crate) fn mean(rounds: &[Estimate]) -> Estimate {
     let mean = |of: fn(&Estimate) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
-    Estimate { value: mean(|r| r.value), low: mean(|r| r.low), high: mean(|r| r.high), confidence: estimate::CONFIDENCE }
+    Estimate {
+        value: mean(|r| r.value),
+        low: mean(|r| r.low),
+        high: mean(|r| r.high),
+        confidence: estimate::CONFIDENCE,
+    }
 }
 
 impl Less {
-    /// Whether the two ratios have intervals apart, by which the one with less memory is the smaller one or the larger one; nothing where
-    /// they overlap.
+    /// Whether the two ratios have intervals apart, by which the one with less memory is the smaller one or the larger
+    /// one; nothing where they overlap.
     pub fn smaller(&self) -> Option<bool> {
         match () {
             () if self.little.high < self.all.low => Some(true),
@@ -200,9 +220,13 @@ impl Less {
 
     fn words(&self) -> String {
         let limit = Unit::Bytes.format(self.limit as f64);
-        let times = |e: &Estimate| format!("{} times ({}–{})", significant(e.value), significant(e.low), significant(e.high));
+        let times =
+            |e: &Estimate| format!("{} times ({}–{})", significant(e.value), significant(e.low), significant(e.high));
         let held = |m: &Memory| {
-            let met = m.met.filter(|met| *met > 0.0).map_or(String::new(), |met| format!(", meeting the limit {met:.0} times"));
+            let met = m
+                .met
+                .filter(|met| *met > 0.0)
+                .map_or(String::new(), |met| format!(", meeting the limit {met:.0} times"));
             m.bytes.map_or(String::new(), |bytes| format!(", of which it had {}{met}", Unit::Bytes.format(bytes)))
         };
         let unmet = if self.met == Some(false) { "; no reader reached that limit, which changed nothing" } else { "" };
@@ -226,7 +250,8 @@ fn by_round(files: &Measurement, odb: &Measurement) -> Vec<Estimate> {
         (files, odb) = (vec![files.concat()], vec![odb.concat()]);
     }
     let ratio = |(f, o): (&Vec<f64>, &Vec<f64>), i: usize| Some(f.get(i)? / o.get(i).filter(|o| **o > 0.0)?);
-    let round = |i: usize| over_processes(&files.iter().zip(&odb).filter_map(|pair| ratio(pair, i)).collect::<Vec<f64>>());
+    let round =
+        |i: usize| over_processes(&files.iter().zip(&odb).filter_map(|pair| ratio(pair, i)).collect::<Vec<f64>>());
     (0..).map_while(round).collect()
 }
 
@@ -238,7 +263,8 @@ pub(crate) fn over_processes(values: &[f64]) -> Option<Estimate> {
     }
 }
 
-/// What each process has of a round, from the first to the last that lived so long; a published row has a round where ours has a process.
+/// What each process has of a round, from the first to the last that lived so long; a published row has a round where
+/// ours has a process.
 pub(crate) fn in_round(row: &Measurement, round: usize) -> Vec<f64> {
     if row.processes.iter().all(|p| p.samples.len() == 1) {
         return row.processes.get(round).into_iter().flat_map(|p| p.samples.clone()).collect();
@@ -280,7 +306,14 @@ fn duel(files: &Measurement, odb: &Measurement, params: Params) -> Option<Duel> 
     let groups: Vec<f64> = pairs().filter_map(group).collect();
     let name = |m: &Measurement| m.params.text("store").unwrap_or_default().to_owned();
     let untrusted = [files, odb].iter().any(|row| row.outcome == Outcome::Untrusted);
-    Some(Duel { files: name(files), odb: name(odb), params, rounds, ratio: estimate::across_processes(&groups), untrusted })
+    Some(Duel {
+        files: name(files),
+        odb: name(odb),
+        params,
+        rounds,
+        ratio: estimate::across_processes(&groups),
+        untrusted,
+    })
 }
 
 #[cfg(test)]
@@ -289,13 +322,23 @@ mod tests {
     use fingerpost_record::{Better, Process};
 
     pub(super) fn row(probe: &str, params: Params, groups: &[&[f64]]) -> Measurement {
-        let processes: Vec<Process> =
-            groups.iter().map(|s| Process { value: Some(estimate::median(s)), samples: s.to_vec(), ..Process::default() }).collect();
+        let processes: Vec<Process> = groups
+            .iter()
+            .map(|s| Process { value: Some(estimate::median(s)), samples: s.to_vec(), ..Process::default() })
+            .collect();
         let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
         Measurement {
             estimate: estimate::across_processes(&values),
             processes,
-            ..Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new())
+            ..Measurement::without_figure(
+                probe,
+                1,
+                params,
+                Unit::Nanoseconds,
+                Better::Lower,
+                Outcome::Measured,
+                String::new(),
+            )
         }
     }
 
@@ -310,7 +353,10 @@ mod tests {
         let run = Run { measurements: vec![round("files-open", &[files]), round("lmdb", &[odb])], ..Run::default() };
         let duels = duels(&run);
         assert_eq!((duels.len(), duels[0].rounds.len()), (1, TABLE_ROUNDS));
-        assert!((duels[0].rounds[0].ratio - 1.895_454_55).abs() < 1e-8 && (duels[0].rounds[8].ratio - 7.069_444_44).abs() < 1e-8);
+        assert!(
+            (duels[0].rounds[0].ratio - 1.895_454_55).abs() < 1e-8
+                && (duels[0].rounds[8].ratio - 7.069_444_44).abs() < 1e-8
+        );
         let best = duels[0].rounds.iter().map(|r| r.ratio).fold(0.0, f64::max);
         assert!((best - SOURCE_BEST).abs() < 0.005);
         assert!((duels[0].ratio.unwrap().value - 5.186_666_67).abs() < 1e-6, "the median of the source's ratios");
@@ -324,7 +370,12 @@ mod tests {
         let fifths: Vec<Vec<f64>> = files.iter().map(|g| g.iter().map(|v| v / 5.0).collect()).collect();
         let of = |g: &'static str, v: &[Vec<f64>]| round(g, &v.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let run = Run {
-            measurements: vec![round("files-open", files), of("sqlite", &halves), of("lmdb", &fifths), round("files-mmap", files)],
+            measurements: vec![
+                round("files-open", files),
+                of("sqlite", &halves),
+                of("lmdb", &fifths),
+                round("files-mmap", files),
+            ],
             ..Run::default()
         };
         let duels = duels(&run);
@@ -357,15 +408,20 @@ mod tests {
         // The source's own rounds began with nothing loaded.
         let source = warming(&crate::references::load("site-powermac-9500").unwrap());
         assert_eq!(source[0].rounds.len(), TABLE_ROUNDS);
-        assert!((source[0].rounds[0].value - 1.895).abs() < 0.001 && (source[0].rounds[8].value - SOURCE_BEST).abs() < 0.005);
+        assert!(
+            (source[0].rounds[0].value - 1.895).abs() < 0.001
+                && (source[0].rounds[8].value - SOURCE_BEST).abs() < 0.005
+        );
     }
 
-    /// Rounds from the start by all memory and by this limit: files take 60, the database as long as is given for the last rounds of each.
+    /// Rounds from the start by all memory and by this limit: files take 60, the database as long as is given for the
+    /// last rounds of each.
     fn loaded(all: f64, little: f64, limit: i64, met: f64) -> Run {
         let of = |store: &str, memory: Option<i64>, last: f64| {
             let params = Params::new().with("store", store).with("state", "warming");
             let rounds: &[f64] = &[60.0, 60.0, 60.0, 60.0, last, last];
-            let mut row = row("site.round", memory.map_or(params.clone(), |bytes| params.with("memory", bytes)), &[rounds; 4]);
+            let mut row =
+                row("site.round", memory.map_or(params.clone(), |bytes| params.with("memory", bytes)), &[rounds; 4]);
             for process in &mut row.processes {
                 process.counters = [(MEMORY.to_owned(), memory.map_or(7e6, |bytes| bytes as f64))].into();
                 process.counters.extend(memory.map(|_| (MET.to_owned(), met)));
@@ -384,19 +440,27 @@ mod tests {
     #[test]
     fn the_lead_with_less_memory_stands_beside_that_with_all() {
         let found = less(&loaded(1.5, 15.0, 2 << 20, 900.0));
-        assert_eq!((found.len(), found[0].odb.as_str(), found[0].limit, found[0].met), (1, "lmdb-loaded", 2 << 20, Some(true)));
+        assert_eq!(
+            (found.len(), found[0].odb.as_str(), found[0].limit, found[0].met),
+            (1, "lmdb-loaded", 2 << 20, Some(true))
+        );
         let told = |e: &Estimate| (e.value * 1e6).round() / 1e6;
         assert_eq!((told(&found[0].all), told(&found[0].little), found[0].smaller()), (40.0, 4.0, Some(true)));
         assert_eq!(found[0].memory[1], Memory { bytes: Some(2097152.0), met: Some(900.0) });
         let told = "with 2.000 MiB, of which it had 2.000 MiB, meeting the limit 900 times";
         assert!(found[0].sentence.ends_with(told), "{}", found[0].sentence);
         // All of the memory stands first, whatever the names of the parameters.
-        let order: Vec<bool> = duels(&loaded(1.5, 15.0, 2 << 20, 900.0)).iter().map(|d| d.params.get("memory").is_some()).collect();
+        let order: Vec<bool> =
+            duels(&loaded(1.5, 15.0, 2 << 20, 900.0)).iter().map(|d| d.params.get("memory").is_some()).collect();
         assert_eq!(order, [false, true]);
         // A limit that no reader came to is told to be one.
         let unmet = less(&loaded(1.5, 1.5, 64 << 20, 0.0));
         assert_eq!((unmet[0].met, unmet[0].smaller()), (Some(false), None));
-        assert!(unmet[0].sentence.ends_with("no reader reached that limit, which changed nothing"), "{}", unmet[0].sentence);
+        assert!(
+            unmet[0].sentence.ends_with("no reader reached that limit, which changed nothing"),
+            "{}",
+            unmet[0].sentence
+        );
         let mut alone = loaded(1.5, 15.0, 2 << 20, 900.0);
         alone.measurements.retain(|m| m.params.get("memory").is_some());
         assert!(less(&alone).is_empty(), "there is nothing to be less than");

@@ -1,9 +1,10 @@
 //! How much runs, and the rounds of a run, are known to vary: what few of them show is pooled with what is expected.
 //!
-//! Two or three values say little about their own spread: their variance has one or two degrees of freedom, and an interval made from it is
-//! six or two times as wide as it need be, or far too narrow. So a variance is moderated by what is known of its class, as in Smyth,
-//! “Linear Models and Empirical Bayes Methods for Assessing Differential Expression in Microarray Experiments”, Statistical
-//! Applications in Genetics and Molecular Biology 3 (2004), article 3: the class's variance s0² counts for d0 degrees of freedom,
+//! Two or three values say little about their own spread: their variance has one or two degrees of freedom, and an
+//! interval made from it is six or two times as wide as it need be, or far too narrow. So a variance is moderated by
+//! what is known of its class, as in Smyth, “Linear Models and Empirical Bayes Methods for Assessing Differential
+//! Expression in Microarray Experiments”, Statistical Applications in Genetics and Molecular Biology 3 (2004), article
+//! 3: the class's variance s0² counts for d0 degrees of freedom,
 //!
 //! s̃² = (d0·s0² + d·s²) / (d0 + d), with d0 + d degrees of freedom,
 //!
@@ -13,15 +14,15 @@ use fingerpost_measure::estimate::median;
 
 use crate::special::{digamma, f_upper, trigamma, trigamma_inverse};
 
-/// Degrees of freedom that what is known beforehand counts for, and at most what a class's rows add. Rows of one run share its minutes, so
-/// that a hundred of them that agree are no hundred independent witnesses.
+/// Degrees of freedom that what is known beforehand counts for, and at most what a class's rows add. Rows of one run
+/// share its minutes, so that a hundred of them that agree are no hundred independent witnesses.
 pub const PRIOR_RUNS: f64 = 8.0;
 
 /// Variances that a class must have before anything is made of them.
 const CLASS: usize = 4;
 
-/// A chance at which runs are taken to contradict what is expected of them. Below it the expectation is given up, not before: one comparison
-/// has a hundred rows.
+/// A chance at which runs are taken to contradict what is expected of them. Below it the expectation is given up, not
+/// before: one comparison has a hundred rows.
 const CONTRADICTED: f64 = 0.001;
 
 /// What is known of a variance beforehand.
@@ -48,8 +49,8 @@ impl Prior {
     }
 }
 
-/// Smyth's estimate of s0² and d0 from variances, each with its degrees of freedom; d0 is infinite where the variances differ by no more
-/// than they would by chance. Nothing for fewer than two, or where all are zero.
+/// Smyth's estimate of s0² and d0 from variances, each with its degrees of freedom; d0 is infinite where the variances
+/// differ by no more than they would by chance. Nothing for fewer than two, or where all are zero.
 pub fn fit(variances: &[(f64, f64)]) -> Option<Prior> {
     let least = 1e-5 * median(&variances.iter().map(|v| v.0).collect::<Vec<_>>());
     if variances.len() < 2 || !(least > 0.0 && least.is_finite()) {
@@ -74,11 +75,12 @@ pub fn of_class(variances: &[(f64, f64)]) -> Option<Prior> {
     Some(Prior { df: fitted.df.min(PRIOR_RUNS), ..fitted })
 }
 
-/// What is to be expected of the spread between runs, in units of what single runs let expect: that, moderated by what the runs of
-/// the class show. They count by the moments of their logarithms, so that one row whose runs contradict each other speaks for itself alone.
+/// What is to be expected of the spread between runs, in units of what single runs let expect: that, moderated by what
+/// the runs of the class show. They count by the moments of their logarithms, so that one row whose runs contradict
+/// each other speaks for itself alone.
 ///
-/// Less than single runs let expect it is only where those know little (`few` rounds, of which one that met a neighbour says nothing of
-/// the middle one), and then it is as sure as the rows of the class are alike.
+/// Less than single runs let expect it is only where those know little (`few` rounds, of which one that met a neighbour
+/// says nothing of the middle one), and then it is as sure as the rows of the class are alike.
 pub fn between_runs(seen: &[(f64, f64)], few: bool) -> Prior {
     let df: f64 = seen.iter().map(|s| s.1).sum();
     let Some(fitted) = (if seen.len() < CLASS { None } else { fit(seen) }) else { return Prior::AS_EXPECTED };
@@ -110,7 +112,8 @@ mod tests {
 
     #[test]
     fn equal_variances_have_the_known_fit() {
-        // All e are ln s² − ψ(d/2) + ln(d/2), their spread is none: d0 is infinite, s0² = s²·(d/2)/exp ψ(d/2); for d = 2 that is s²·exp γ.
+        // All e are ln s² − ψ(d/2) + ln(d/2), their spread is none: d0 is infinite, s0² = s²·(d/2)/exp ψ(d/2); for d =
+        // 2 that is s²·exp γ.
         let prior = fit(&[(3.0, 2.0); 5]).unwrap();
         assert!(prior.df.is_infinite() && (prior.variance - 3.0 * 0.577_215_664_9_f64.exp()).abs() < 1e-6, "{prior:?}");
         assert_eq!((fit(&[(1.0, 2.0)]), fit(&[(0.0, 2.0); 4])), (None, None));
@@ -131,7 +134,8 @@ mod tests {
 
     #[test]
     fn a_moderated_t_covers_what_it_says() {
-        // Two values a row, the mean of which is sought: by the row's own variance t has one degree of freedom, moderated it has nine.
+        // Two values a row, the mean of which is sought: by the row's own variance t has one degree of freedom,
+        // moderated it has nine.
         let mut rng = fastrand::Rng::with_seed(12);
         let (mut covered, rows) = (0, 4000);
         for _ in 0..rows {
@@ -147,15 +151,25 @@ mod tests {
 
     #[test]
     fn runs_that_all_differ_more_than_expected_change_the_expectation_and_one_that_does_hardly() {
-        let one = between_runs(&[(1.2, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0), (0.5, 1.0), (400.0, 1.0)], false);
+        let one = between_runs(
+            &[(1.2, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0), (0.5, 1.0), (400.0, 1.0)],
+            false,
+        );
         assert!(one.variance < 2.0, "{one:?}");
-        assert_eq!(between_runs(&[(0.3, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0)], false), Prior::AS_EXPECTED);
+        assert_eq!(
+            between_runs(&[(0.3, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0)], false),
+            Prior::AS_EXPECTED
+        );
         // Rows whose few rounds promised less than their runs keep.
-        let better =
-            between_runs(&[(0.1, 1.0), (0.03, 1.0), (0.06, 1.0), (0.01, 1.0), (0.05, 1.0), (0.04, 1.0), (0.02, 1.0), (0.1, 1.0)], true);
+        let better = between_runs(
+            &[(0.1, 1.0), (0.03, 1.0), (0.06, 1.0), (0.01, 1.0), (0.05, 1.0), (0.04, 1.0), (0.02, 1.0), (0.1, 1.0)],
+            true,
+        );
         assert!(better.variance < 0.7 && better.df <= PRIOR_RUNS, "{better:?}");
-        let apart =
-            between_runs(&[(30.0, 1.0), (25.0, 1.0), (40.0, 1.0), (10.0, 1.0), (50.0, 1.0), (44.0, 1.0), (20.0, 1.0), (33.0, 1.0)], false);
+        let apart = between_runs(
+            &[(30.0, 1.0), (25.0, 1.0), (40.0, 1.0), (10.0, 1.0), (50.0, 1.0), (44.0, 1.0), (20.0, 1.0), (33.0, 1.0)],
+            false,
+        );
         assert!(apart.variance > 10.0 && apart.df == PRIOR_RUNS, "{apart:?}");
         assert_eq!(between_runs(&[], true), Prior::AS_EXPECTED);
         assert!(Prior::AS_EXPECTED.contradicts(30.0, 1.0) && !Prior::AS_EXPECTED.contradicts(20.0, 1.0));

@@ -1,10 +1,11 @@
 //! The budget of one request: what followed requests spent their time on, in parts that exclude each other.
 //!
-//! Every moment of a followed request is in one leaf, so the parts and what could not be followed are the whole by their making:
-//! nothing is scaled, clamped or fitted. What checks them is the load generator's own account of the same requests ([`super::check`]).
+//! Every moment of a followed request is in one leaf, so the parts and what could not be followed are the whole by
+//! their making: nothing is scaled, clamped or fitted. What checks them is the load generator's own account of the same
+//! requests ([`super::check`]).
 //!
-//! Where requests could not be followed there is no budget of them. What is known then is what the threads did ([`super::threads`]),
-//! which is no request's time: threads wait for locks and timers all day on nobody's behalf.
+//! Where requests could not be followed there is no budget of them. What is known then is what the threads did
+//! ([`super::threads`]), which is no request's time: threads wait for locks and timers all day on nobody's behalf.
 
 use fingerpost_record::{Budget, Layer, Params, Part, Paths};
 
@@ -14,8 +15,8 @@ use super::places::{Place, name};
 /// A system call whose share is below this is put together with the others.
 const SMALL: f64 = 0.005;
 
-/// The budget of followed requests. Without any, `parts` is empty and `unexplained` is 1. The caller fills in the workload's name and
-/// parameters where there are no paths to tell them.
+/// The budget of followed requests. Without any, `parts` is empty and `unexplained` is 1. The caller fills in the
+/// workload's name and parameters where there are no paths to tell them.
 pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
     let Some(paths) = paths.filter(|p| p.followed > 0) else {
         let (workload, params, parts) = (String::new(), Params::new(), Vec::new());
@@ -35,7 +36,12 @@ pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
                 part.seconds_per_transaction += seconds;
                 part.share += leaf.all.share;
             }
-            None => parts.push(Part { layer, component: component.to_owned(), seconds_per_transaction: seconds, share: leaf.all.share }),
+            None => parts.push(Part {
+                layer,
+                component: component.to_owned(),
+                seconds_per_transaction: seconds,
+                share: leaf.all.share,
+            }),
         }
     }
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));

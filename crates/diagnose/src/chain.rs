@@ -29,7 +29,8 @@ pub(crate) fn forget(f: &mut Finding) {
     }
 }
 
-/// A layer's part of which nothing tells the cause comes before a cause that something speaks for only where it is so many times as large.
+/// A layer's part of which nothing tells the cause comes before a cause that something speaks for only where it is so
+/// many times as large.
 const UNNAMED: f64 = 2.0;
 
 /// The share by which a finding is put in order.
@@ -37,10 +38,11 @@ fn standing(f: &Finding) -> f64 {
     if f.cause.ends_with(".unknown") { f.share / UNNAMED } else { f.share }
 }
 
-/// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then the cleared in the order they
-/// were looked at, then those that were not judged. A consequence says what it follows from.
+/// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then the cleared
+/// in the order they were looked at, then those that were not judged. A consequence says what it follows from.
 pub fn order(findings: &mut Vec<Finding>) {
-    let (mut accused, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings).into_iter().partition(|f| f.status.accuses());
+    let (mut accused, rest): (Vec<Finding>, Vec<Finding>) =
+        std::mem::take(findings).into_iter().partition(|f| f.status.accuses());
     accused.sort_by(|a, b| a.status.cmp(&b.status).then(b.share.total_cmp(&a.share)));
     let roots: Vec<Option<String>> = accused.iter().map(|f| root(f, &accused).map(|r| r.cause.clone())).collect();
     for (finding, root) in accused.iter_mut().zip(&roots) {
@@ -71,7 +73,8 @@ pub fn order(findings: &mut Vec<Finding>) {
 /// The accused that a finding is a consequence of and that itself is none: the one with the largest share.
 fn root<'a>(of: &Finding, accused: &'a [Finding]) -> Option<&'a Finding> {
     let follows = |f: &Finding| cause(&f.cause).map_or(&[][..], |c| c.follows);
-    let direct = accused.iter().filter(|f| follows(of).contains(&f.cause.as_str()) && f.status <= of.status && f.share > 0.0);
+    let direct =
+        accused.iter().filter(|f| follows(of).contains(&f.cause.as_str()) && f.status <= of.status && f.share > 0.0);
     let nearest = direct.max_by(|a, b| a.share.total_cmp(&b.share))?;
     root(nearest, accused).or(Some(nearest))
 }
@@ -88,14 +91,15 @@ pub fn follows_from(f: &Finding) -> Option<&str> {
 /// By how much shares that are told in whole per cents may exceed what they are parts of.
 const ROUNDING: f64 = 0.015;
 
-/// Whether shares add up to more than the causes explain together: then a part that several of them may explain is counted for each.
+/// Whether shares add up to more than the causes explain together: then a part that several of them may explain is
+/// counted for each.
 pub fn overlap<'a>(of: impl IntoIterator<Item = &'a Finding>, explained: f64) -> bool {
     of.into_iter().filter(|f| f.status.accuses()).map(|f| f.share).sum::<f64>() > explained + ROUNDING
 }
 
-/// What is unexplained, beside shares as they are told: together causes have no less than the largest of these, and no more than their sum.
-/// `unexplained` is what is left when each part that any of them moves is counted once; a share may be told of other parts than those (of others
-/// that came, a whole layer's), or be bounded by another's.
+/// What is unexplained, beside shares as they are told: together causes have no less than the largest of these, and no
+/// more than their sum. `unexplained` is what is left when each part that any of them moves is counted once; a share
+/// may be told of other parts than those (of others that came, a whole layer's), or be bounded by another's.
 pub fn unexplained_beside(findings: &[Finding], unexplained: f64) -> f64 {
     let shares = findings.iter().filter(|f| f.status.accuses()).map(|f| f.share);
     let (largest, sum) = shares.fold((0.0, 0.0), |(largest, sum), share| (f64::max(largest, share), sum + share));
@@ -108,7 +112,8 @@ mod tests {
 
     #[test]
     fn what_is_unexplained_fits_to_the_shares() {
-        let mut found = [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.durability", Status::Guilty, 0.3)];
+        let mut found =
+            [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.durability", Status::Guilty, 0.3)];
         let of = |found: &[Finding], unexplained: f64| (unexplained_beside(found, unexplained) * 100.0).round();
         assert_eq!(of(&found, 0.7), 40.0, "no cause has more than all of them");
         assert_eq!(of(&found, 0.2), 20.0, "parts that both move are counted once");
@@ -121,7 +126,8 @@ mod tests {
 
     #[test]
     fn shares_overlap_where_their_sum_is_more_than_what_is_explained() {
-        let mut found = [finding("cpu.speed", Status::Guilty, 0.75), finding("network.shaping", Status::Suspected, 0.16)];
+        let mut found =
+            [finding("cpu.speed", Status::Guilty, 0.75), finding("network.shaping", Status::Suspected, 0.16)];
         assert!(!overlap(&found, 0.91), "disjoint");
         assert!(!overlap(&found, 0.9), "as far as rounding goes");
         found[1].share = 0.75;
@@ -175,7 +181,8 @@ mod tests {
 
     #[test]
     fn what_follows_is_told_by_the_data_and_of_earlier_records_by_the_words() {
-        let mut found = vec![finding("cpu.saturated", Status::Suspected, 0.6), finding("app.work", Status::Suspected, 0.2)];
+        let mut found =
+            vec![finding("cpu.saturated", Status::Suspected, 0.6), finding("app.work", Status::Suspected, 0.2)];
         order(&mut found);
         assert_eq!(found[1].relation, Some(Relation::FollowsFrom("app.work".into())));
         // Other words change nothing of it, and the words alone tell it of a record that has no more.
@@ -186,7 +193,10 @@ mod tests {
         forget(&mut earlier);
         assert_eq!((follows_from(&earlier), earlier.evidence.len()), (None, 0));
         // What is told of another cause follows from nothing.
-        let told = Finding { relation: Some(Relation::ToldOf("cpu.quota".into())), ..finding("cpu.affinity", Status::NotJudged, 0.0) };
+        let told = Finding {
+            relation: Some(Relation::ToldOf("cpu.quota".into())),
+            ..finding("cpu.affinity", Status::NotJudged, 0.0)
+        };
         assert_eq!(follows_from(&told), None);
     }
 

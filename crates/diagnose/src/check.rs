@@ -26,12 +26,14 @@ pub fn check(paths: &Paths) -> Option<Check> {
     let told = paths.generator.filter(|g| g.count > 0)?;
     let seen = &paths.latency;
     let off = |seen: f64, told: f64| if told > 0.0 { seen / told - 1.0 } else { 0.0 };
-    let (count, p50, p99) = (off(seen.count as f64, told.count as f64), off(seen.p50, told.p50), off(seen.p99, told.p99));
+    let (count, p50, p99) =
+        (off(seen.count as f64, told.count as f64), off(seen.p50, told.p50), off(seen.p99, told.p99));
     let warning = |what: &str, off: f64, may: f64| {
         (off.abs() > may).then(|| {
             let way = if off > 0.0 { "above" } else { "below" };
             format!(
-                "{what} of the followed requests is {:.1} % {way} the load generator's, more than the {:.0} % that it may be: doubt this budget",
+                "{what} of the followed requests is {:.1} % {way} the load generator's, more than the {:.0} % that it \
+                 may be: doubt this budget",
                 off.abs() * 100.0,
                 may * 100.0
             )

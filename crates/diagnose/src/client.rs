@@ -1,8 +1,8 @@
-//! A service here and the load generator that asked it from another machine: two accounts of the same requests, each by its own clock,
-//! joined in one record, and what the difference says.
+//! A service here and the load generator that asked it from another machine: two accounts of the same requests, each by
+//! its own clock, joined in one record, and what the difference says.
 //!
-//! Round trips are not matched one by one: nothing in them is known to both sides. What is compared is how many there were and their mean.
-//! Means may be subtracted, quantiles may not, so that quantiles only stand beside each other.
+//! Round trips are not matched one by one: nothing in them is known to both sides. What is compared is how many there
+//! were and their mean. Means may be subtracted, quantiles may not, so that quantiles only stand beside each other.
 
 use fingerpost_record::client::{CLIENT, WORKLOAD, machine, source};
 use fingerpost_record::unstated::DESCRIBED;
@@ -13,14 +13,16 @@ use crate::step::STEP;
 
 /// The workload of a record that has a running service.
 const SERVICE: &str = "service";
-/// The two rates of one load may differ by this factor, beside what recording makes: the service is watched in windows, and the load goes on
-/// before and after.
+/// The two rates of one load may differ by this factor, beside what recording makes: the service is watched in windows,
+/// and the load goes on before and after.
 const SAME_LOAD: f64 = 1.25;
-/// Up to this difference of the rates the windows were like the rest of the load, and the client's mean is that of their requests, too.
+/// Up to this difference of the rates the windows were like the rest of the load, and the client's mean is that of
+/// their requests, too.
 const LIKE_THE_REST: f64 = 0.05;
 /// The part of the shorter of the two times that both must have.
 const OVERLAP: f64 = 0.5;
-/// What clocks of machines that keep time may be apart, in seconds, with the whole seconds in which a record tells its start.
+/// What clocks of machines that keep time may be apart, in seconds, with the whole seconds in which a record tells its
+/// start.
 const APART: f64 = 2.0;
 
 /// What the load generator saw beside what the service's sockets saw. All times in seconds.
@@ -36,8 +38,8 @@ pub struct Beside {
     pub served_rate: f64,
     /// Their mean there.
     pub served_mean: f64,
-    /// How long a round trip took while the service was watched, by how many clients there are and how many requests came then; nothing
-    /// where the client's mean tells it.
+    /// How long a round trip took while the service was watched, by how many clients there are and how many requests
+    /// came then; nothing where the client's mean tells it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub while_watched: Option<f64>,
     /// What of a round trip passed outside of the service; nothing where the two are not of the same requests.
@@ -65,10 +67,16 @@ fn account(observations: &[Observation]) -> Option<&Observation> {
 /// A sentence: one of the two is something else, or they are not of the same time.
 pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> {
     let Some(theirs) = account(&client.observations) else {
-        return Err(format!("the run {} is not one of a load generator; `fingerpost load SERVER -o FILE` makes one", client.id));
+        return Err(format!(
+            "the run {} is not one of a load generator; `fingerpost load SERVER -o FILE` makes one",
+            client.id
+        ));
     };
     if !server.observations.iter().any(|o| o.workload == SERVICE) {
-        return Err(format!("the run {} is not one of a running service; `fingerpost explain --port N` makes one", server.id));
+        return Err(format!(
+            "the run {} is not one of a running service; `fingerpost explain --port N` makes one",
+            server.id
+        ));
     }
     if !client.complete {
         return Err(format!("the load of the run {} did not end", client.id));
@@ -86,7 +94,9 @@ pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> 
 
 fn span(of: &Observation) -> Result<(f64, f64), String> {
     let at = |name: &str| of.totals.get(name).copied().filter(|s| s.is_finite());
-    at("begun.unix.seconds").zip(at("ended.unix.seconds")).ok_or_else(|| "the load generator's run does not say when it was".to_owned())
+    at("begun.unix.seconds")
+        .zip(at("ended.unix.seconds"))
+        .ok_or_else(|| "the load generator's run does not say when it was".to_owned())
 }
 
 fn same_time(server: (f64, f64), client: (f64, f64)) -> Result<(), String> {
@@ -99,11 +109,13 @@ fn same_time(server: (f64, f64), client: (f64, f64)) -> Result<(), String> {
     Err(if apart > 0.0 {
         let order = if client.0 >= server.1 { "after" } else { "before" };
         format!(
-            "the load was {apart:.0} s {order} the service was watched, by the clocks of the two machines; run both at the same time, and see that the clocks agree"
+            "the load was {apart:.0} s {order} the service was watched, by the clocks of the two machines; run both at \
+             the same time, and see that the clocks agree"
         )
     } else {
         format!(
-            "the service was watched for {:.0} s, of which the load lasted {common:.0} s only; let the load last longer",
+            "the service was watched for {:.0} s, of which the load lasted {common:.0} s only; let the load last \
+             longer",
             server.1 - server.0
         )
     })
@@ -111,7 +123,9 @@ fn same_time(server: (f64, f64), client: (f64, f64)) -> Result<(), String> {
 
 /// What the client said of itself is what the cause `client.saturated` is judged by.
 fn tell_the_step(server: &mut Run, theirs: &Observation) {
-    let Some(step) = server.observations.iter_mut().find(|o| o.workload == SERVICE && o.observer == STEP) else { return };
+    let Some(step) = server.observations.iter_mut().find(|o| o.workload == SERVICE && o.observer == STEP) else {
+        return;
+    };
     let errors: f64 = theirs.totals.iter().filter(|(name, _)| name.starts_with("error")).map(|(_, n)| n).sum();
     let cpus = theirs.totals.get("load.cpus").copied().unwrap_or(1.0);
     step.totals.insert("step.client.saturated".into(), f64::from(u8::from(was_saturated(theirs))));
@@ -147,15 +161,17 @@ impl Accounts<'_> {
         self.paths.requests() / self.paths.seconds
     }
 
-    /// Whether the requests at the service can be those of the load generator: recording events in a window makes each of them longer, by
-    /// that much where nothing waits for it, and all clients by that much where they wait for each other.
+    /// Whether the requests at the service can be those of the load generator: recording events in a window makes each
+    /// of them longer, by that much where nothing waits for it, and all clients by that much where they wait for each
+    /// other.
     fn same_load(&self) -> bool {
         let slowed = 1.0 + self.rate * self.paths.recording();
         (self.rate / slowed / SAME_LOAD..=self.rate * SAME_LOAD).contains(&self.served_rate())
     }
 
-    /// The time of a round trip in the windows by Little's law: each client waits for its answer, then takes as long for the next request as
-    /// it does in the rest of the load. Nothing where the windows were like that, or requests come at a rate that was asked for.
+    /// The time of a round trip in the windows by Little's law: each client waits for its answer, then takes as long
+    /// for the next request as it does in the rest of the load. Nothing where the windows were like that, or requests
+    /// come at a rate that was asked for.
     fn while_watched(&self) -> Option<f64> {
         let params = &self.theirs.params;
         let clients = ["clients", "connections"].iter().find_map(|key| params.int(key)).filter(|n| *n > 0)? as f64;
@@ -184,10 +200,12 @@ fn told(of: Accounts) -> Beside {
                 None => "by the client's clock".to_owned(),
             };
             let share = 100.0 * served_mean / trip;
-            let network =
-                network.map_or(String::new(), |least| format!(", where the network alone takes {} at least", time(least.min(outside))));
+            let network = network.map_or(String::new(), |least| {
+                format!(", where the network alone takes {} at least", time(least.min(outside)))
+            });
             format!(
-                "Of a round trip's {} {by} the service had {} ({share:.0} %); {} passed outside of it: in the network, in both machines' \
+                "Of a round trip's {} {by} the service had {} ({share:.0} %); {} passed outside of it: in the network, \
+                 in both machines' \
                  kernels, in the client{network}.",
                 time(trip),
                 time(served_mean),
@@ -197,7 +215,8 @@ fn told(of: Accounts) -> Beside {
         None => format!("What passed outside of the service is not told: {}.", why_not(rate, served_rate, same)),
     };
     let mut notes = vec![format!(
-        "client: {rate:.0} round trips a second, mean {}; service: {served_rate:.0} requests a second{}, mean {}, median {}, 99 % within {}",
+        "client: {rate:.0} round trips a second, mean {}; service: {served_rate:.0} requests a second{}, mean {}, \
+         median {}, 99 % within {}",
         time(mean),
         recorded(paths),
         time(served_mean),
@@ -206,7 +225,19 @@ fn told(of: Accounts) -> Beside {
     )];
     let limit = "the client was the limit itself in most of its repetitions: the service could have answered more";
     notes.extend(saturated.then(|| limit.to_owned()));
-    Beside { who: theirs.source.clone(), rate, mean, served_rate, served_mean, while_watched, outside, network, saturated, sentence, notes }
+    Beside {
+        who: theirs.source.clone(),
+        rate,
+        mean,
+        served_rate,
+        served_mean,
+        while_watched,
+        outside,
+        network,
+        saturated,
+        sentence,
+        notes,
+    }
 }
 
 /// What recording makes of the rate at the service, where that is worth telling.
@@ -217,14 +248,19 @@ fn recorded(paths: &Paths) -> String {
 
 fn why_not(rate: f64, served: f64, same: bool) -> String {
     if same {
-        return "its requests took longer there than round trips by the client's clock, so that they are not the same ones".to_owned();
+        return "its requests took longer there than round trips by the client's clock, so that they are not the same \
+            ones"
+            .to_owned();
     }
     let share = 100.0 * rate / served;
     if rate < served {
-        format!("the load generator made {share:.0} % of the {served:.0} requests a second that came; others ask it too")
+        format!(
+            "the load generator made {share:.0} % of the {served:.0} requests a second that came; others ask it too"
+        )
     } else {
         format!(
-            "{served:.0} requests a second were seen at the service in the windows in which it was watched, of {rate:.0} that the load generator \
+            "{served:.0} requests a second were seen at the service in the windows in which it was watched, of \
+             {rate:.0} that the load generator \
              had answered over its whole time"
         )
     }
@@ -275,8 +311,15 @@ mod tests {
             ("load.cpus", 4.0),
             ("errors.deadlock", 3.0),
         ];
-        let row =
-            Measurement::without_figure("load.turns", 1, Params::new(), Unit::PerSecond, Better::Higher, Outcome::Measured, String::new());
+        let row = Measurement::without_figure(
+            "load.turns",
+            1,
+            Params::new(),
+            Unit::PerSecond,
+            Better::Higher,
+            Outcome::Measured,
+            String::new(),
+        );
         let host = fingerpost_record::Host { hostname: "client-1".into(), ..Default::default() };
         let observations = vec![observation(WORKLOAD, CLIENT, &totals)];
         Run { id: "client".into(), complete: true, host, observations, measurements: vec![row], ..Run::default() }
@@ -293,7 +336,9 @@ mod tests {
         let found = joined(995.0, 480.0, 1.6e-3);
         assert!((found.outside.unwrap() - 0.6e-3).abs() < 1e-12 && !found.saturated);
         assert!(
-            found.sentence.contains("1.600 ms") && found.sentence.contains("(62 %)") && found.sentence.contains("200.0 µs"),
+            found.sentence.contains("1.600 ms")
+                && found.sentence.contains("(62 %)")
+                && found.sentence.contains("200.0 µs"),
             "{found:?}"
         );
         assert!(found.who.contains("client-1") && found.notes.len() == 1, "{found:?}");
@@ -304,18 +349,24 @@ mod tests {
         let others = joined(995.0, 100.0, 1.6e-3);
         assert!(others.outside.is_none() && others.sentence.contains("made 20 % of the 500"), "{}", others.sentence);
         let unseen = joined(995.0, 2000.0, 1.6e-3);
-        assert!(unseen.outside.is_none() && unseen.sentence.contains("500 requests a second were seen"), "{}", unseen.sentence);
+        assert!(
+            unseen.outside.is_none() && unseen.sentence.contains("500 requests a second were seen"),
+            "{}",
+            unseen.sentence
+        );
         let faster = joined(995.0, 500.0, 0.9e-3);
         assert!(faster.outside.is_none() && faster.sentence.contains("not the same ones"), "{}", faster.sentence);
     }
 
-    /// A web server of which a request takes 22 µs: what recording adds makes it slower by a quarter while it is watched.
+    /// A web server of which a request takes 22 µs: what recording adds makes it slower by a quarter while it is
+    /// watched.
     #[test]
     fn a_service_that_is_slower_while_it_is_watched_has_the_same_load() {
         let of = |event_cost: f64, connections: Option<i64>| {
             let (mut run, mut client) = (service(), load(995.0, 45_650.0, 86.58e-6, 0.0));
             let paths = &mut run.paths[0];
-            (paths.followed, paths.latency.mean, paths.events, paths.event_cost) = (35_898, 91.38e-6, 28 * 35_898, event_cost);
+            (paths.followed, paths.latency.mean, paths.events, paths.event_cost) =
+                (35_898, 91.38e-6, 28 * 35_898, event_cost);
             client.observations[0].params = connections.map_or(Params::new(), |n| Params::new().with("connections", n));
             join(&mut run, 1000.0, &client).unwrap();
             beside(&run).unwrap()
@@ -353,7 +404,10 @@ mod tests {
         }
         assert_eq!((run.observations.len(), run.measurements.len()), (2, 1));
         let step: &BTreeMap<String, f64> = &run.observations[0].totals;
-        assert_eq!((step["step.client.saturated"], step["step.client.errors"], step["step.client.cpus"]), (1.0, 3.0, 4.0));
+        assert_eq!(
+            (step["step.client.saturated"], step["step.client.errors"], step["step.client.cpus"]),
+            (1.0, 3.0, 4.0)
+        );
         let found = beside(&run).unwrap();
         assert!(found.saturated && found.notes[1].contains("the limit itself"), "{found:?}");
     }

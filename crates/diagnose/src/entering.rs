@@ -1,9 +1,10 @@
 //! Kernel time that the trace sees as the server's own code.
 //!
-//! The kernel traces a call after the caller has entered it: what runs before (saving registers, mitigations, seccomp filters) and after
-//! its exit counts as time outside of calls. The scheduler's ticks count it as the kernel's. Two bounds are taken, and the smaller holds:
-//! kernel ticks beyond the traced calls, and traced user code beyond the user ticks. Work beside requests makes the first too large, and
-//! the cost of tracing, which only watched windows have, the second.
+//! The kernel traces a call after the caller has entered it: what runs before (saving registers, mitigations, seccomp
+//! filters) and after its exit counts as time outside of calls. The scheduler's ticks count it as the kernel's. Two
+//! bounds are taken, and the smaller holds: kernel ticks beyond the traced calls, and traced user code beyond the user
+//! ticks. Work beside requests makes the first too large, and the cost of tracing, which only watched windows have, the
+//! second.
 
 use fingerpost_record::paths::{Leaf, Share};
 use fingerpost_record::{Paths, Readings};
@@ -15,8 +16,8 @@ use super::windows::all_calls;
 const ENOUGH_TICKS: f64 = 0.3;
 /// Seconds between two ticks where the kernel counts fewest.
 const TICK: f64 = 0.01;
-/// What a page fault takes at most, in seconds: of a small page, of a huge page, and of one that is read from a disk. A fault is no call
-/// either, and its time stays where it was.
+/// What a page fault takes at most, in seconds: of a small page, of a huge page, and of one that is read from a disk. A
+/// fault is no call either, and its time stays where it was.
 const FAULT: [f64; 3] = [4e-6, 200e-6, 100e-6];
 /// How many standard errors of the ticks a difference must have.
 const CLEAR: f64 = 3.0;
@@ -41,8 +42,8 @@ pub struct Entering {
 }
 
 impl Entering {
-    /// From the totals of a step with so many requests, and from those that were followed; nothing where ticks are too few, or calls or
-    /// requests are not known. `passes` is how many passes the totals are means of.
+    /// From the totals of a step with so many requests, and from those that were followed; nothing where ticks are too
+    /// few, or calls or requests are not known. `passes` is how many passes the totals are means of.
     pub fn of(requests: f64, passes: u32, t: &Readings, paths: &Paths) -> Option<Entering> {
         let (user, kernel) = (t.known("server.thread_user.seconds")?, t.known("server.thread_kernel.seconds")?);
         let ticks = (user + kernel) * f64::from(passes);
@@ -71,7 +72,8 @@ impl Entering {
         })
     }
 
-    /// Seconds of a request that are the kernel's outside of calls and no page fault's; 0 where ticks do not tell it from nothing.
+    /// Seconds of a request that are the kernel's outside of calls and no page fault's; 0 where ticks do not tell it
+    /// from nothing.
     pub fn outside(&self) -> f64 {
         clear(self.bounds(), self.faults, self.error)
     }
@@ -89,10 +91,16 @@ impl Entering {
             return Share::default();
         }
         let (low, high) = (of(outside - 2.0 * self.error), of(outside + 2.0 * self.error));
-        Share { seconds: user.seconds * of(outside), share: user.share * of(outside), low: user.low * low, high: user.high * high }
+        Share {
+            seconds: user.seconds * of(outside),
+            share: user.share * of(outside),
+            low: user.low * low,
+            high: user.high * high,
+        }
     }
 
-    /// By how much it grew from `fast` to this side, in seconds of a request. What tracing costs a call is the same on both sides.
+    /// By how much it grew from `fast` to this side, in seconds of a request. What tracing costs a call is the same on
+    /// both sides.
     pub fn more_than(&self, fast: &Entering) -> f64 {
         let ([by_kernel, by_user], before) = (self.bounds(), fast.bounds());
         let faults = (self.faults - fast.faults).max(0.0);
@@ -105,7 +113,8 @@ impl Entering {
     }
 }
 
-/// Whether it is the request's own time on a CPU of the server: what it waits for is another's, and no ticks of its own.
+/// Whether it is the request's own time on a CPU of the server: what it waits for is another's, and no ticks of its
+/// own.
 fn is_own(leaf: &Leaf) -> bool {
     leaf.chain.iter().all(|link| link != "queue" && link != "lock" && !link.starts_with("peer"))
 }
@@ -130,8 +139,8 @@ mod tests {
 
     use super::*;
 
-    /// A server with 1500 calls a request: its threads' seconds in user mode and in the kernel by ticks, of 2000 requests, and
-    /// microseconds of a request outside of calls and in them by the trace.
+    /// A server with 1500 calls a request: its threads' seconds in user mode and in the kernel by ticks, of 2000
+    /// requests, and microseconds of a request outside of calls and in them by the trace.
     fn side(ticks: [f64; 2], traced: [f64; 2], with: &[(&str, f64)]) -> Option<Entering> {
         let mut read = vec![
             ("server.cpu.seconds", ticks[0] + ticks[1]),
@@ -159,7 +168,8 @@ mod tests {
         let e = side([0.4, 1.4], [760.0, 220.0], &[]).unwrap();
         assert!((e.calls - 1500.0).abs() < 1e-6 && (e.outside() - 480e-6).abs() < 1e-9, "{e:?}");
         assert!((e.per_call().unwrap() - 320e-9).abs() < 1e-12);
-        // Work beside requests is in the kernel's ticks, too, and none of their user code is then missing from the user ticks.
+        // Work beside requests is in the kernel's ticks, too, and none of their user code is then missing from the user
+        // ticks.
         assert_eq!(side([1.52, 2.4], [760.0, 220.0], &[]).unwrap().outside(), 0.0);
         // Tracing makes calls and what lies between them longer; the ticks of all the time do not show it.
         assert_eq!(side([0.2, 0.4], [760.0, 220.0], &[]).unwrap().outside(), 0.0);

@@ -15,8 +15,8 @@ pub struct Followed {
     pub places: Places,
     /// The share of it, 0 to 1, that could not be followed.
     pub not_followed: f64,
-    /// The share of the load generator's mean latency, 0 to 1, that lies outside of what was followed: connecting, or a request that was
-    /// never let in. `None` without its account.
+    /// The share of the load generator's mean latency, 0 to 1, that lies outside of what was followed: connecting, or a
+    /// request that was never let in. `None` without its account.
     pub outside: Option<f64>,
 }
 
@@ -45,8 +45,9 @@ pub struct Facts {
     pub server_cpus: Option<f64>,
     /// Seconds for which a quota stopped the server.
     pub throttled_s: Option<f64>,
-    /// The share of the time for which it stood still because of that. The kernel adds up the stops of all CPUs: of as many as the server
-    /// uses while nothing stops it, which are those that it used and those that were stopped, and one at least.
+    /// The share of the time for which it stood still because of that. The kernel adds up the stops of all CPUs: of as
+    /// many as the server uses while nothing stops it, which are those that it used and those that were stopped, and
+    /// one at least.
     pub stopped: Option<f64>,
     /// Share of the quota's periods that it cut short.
     pub throttled_periods: Option<f64>,
@@ -203,7 +204,10 @@ impl Facts {
         f.scaling = scaling(&step.sweep);
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);
-        f.client_busy = t.known("client.cpu.seconds").and_then(|s| rate(s, elapsed)).map(|cpus| cpus / (step.client_cpus.max(1) as f64));
+        f.client_busy = t
+            .known("client.cpu.seconds")
+            .and_then(|s| rate(s, elapsed))
+            .map(|cpus| cpus / (step.client_cpus.max(1) as f64));
         f.client_errors = step.client_errors as f64;
         f.stalled = rate(step.stalled_s, elapsed).unwrap_or(0.0).clamp(0.0, 1.0);
         f
@@ -240,7 +244,8 @@ impl Facts {
         self.idle = of_all(sum(["idle", "iowait"].map(cpu)));
         self.steal = of_all(cpu("steal"));
         self.cpu_ticks = all.map(|seconds| seconds * TICKS);
-        self.server_cpus = sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| rate(s, elapsed));
+        self.server_cpus =
+            sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| rate(s, elapsed));
         self.throttled_s = t.known("throttle.seconds");
         let stops = self.throttled_s.and_then(|s| rate(s, elapsed));
         self.stopped = stops.zip(self.server_cpus).map(|(stops, used)| stops / (stops + used).max(1.0));
@@ -267,7 +272,8 @@ impl Facts {
         self.syncs = count.and_then(|n| self.per_transaction(n));
         self.sync_s = count.filter(|n| *n > 0.0).and_then(|n| Some(calls("seconds")? / n));
         self.disk_busy = t.known("disk.busy.seconds").and_then(|s| rate(s, elapsed)).map(|busy| busy.min(1.0));
-        self.disk_per_s = sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes")))).and_then(|b| rate(b, elapsed));
+        self.disk_per_s =
+            sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes")))).and_then(|b| rate(b, elapsed));
         self.other_disk_per_s = t.known("other.disk.bytes").and_then(|b| rate(b, elapsed));
         self.other_disk_name = t.largest("other.disk.", ".bytes").unwrap_or_default().to_owned();
         self.disk_limits = t.known("cgroup.disk_limits");
@@ -295,7 +301,8 @@ impl Facts {
         self.speculation_mitigated = sum(mitigated).map(|n| n > 0.0);
         self.traced = t.known("server.traced");
         self.audit_rules = t.known("audit.rules");
-        self.trace_events = t.known("tracing.events").zip(t.known("tracing.tracers")).map(|(events, tracers)| [events, tracers]);
+        self.trace_events =
+            t.known("tracing.events").zip(t.known("tracing.tracers")).map(|(events, tracers)| [events, tracers]);
         self.trace_programs = t.known("tracing.programs");
         let made = sum(["clone", "clone3", "fork", "vfork"].map(|c| t.known(&format!("server.call.{c}.count"))));
         // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
@@ -307,15 +314,16 @@ impl Facts {
         let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|k| t.known(k)));
         self.swap_per_s = swapped.and_then(|n| rate(n, elapsed));
         self.major_per_s = t.known("server.faults.major").and_then(|n| rate(n, elapsed));
-        self.memory_pressure = t.known("psi.memory.some.seconds").and_then(|s| rate(s, elapsed)).map(|share| share.min(1.0));
+        self.memory_pressure =
+            t.known("psi.memory.some.seconds").and_then(|s| rate(s, elapsed)).map(|share| share.min(1.0));
         let limit = t.known("cgroup.memory.limit.bytes").zip(t.known("cgroup.memory.used.bytes"));
         self.memory_limit = limit.map(|(limit, used)| [limit, used / limit.max(1.0)]);
         self.minor_faults = t.known("server.faults.minor").and_then(|n| self.per_transaction(n));
     }
 }
 
-/// The usual CPU weight by the version of the control groups that it is of: version 1 counts shares around 1024, version 2 weights around 100.
-/// What a weight of another version means is not known.
+/// The usual CPU weight by the version of the control groups that it is of: version 1 counts shares around 1024,
+/// version 2 weights around 100. What a weight of another version means is not known.
 pub(crate) fn usual_weight(version: f64) -> Option<f64> {
     match version as i64 {
         1 => Some(1024.0),
@@ -343,7 +351,10 @@ mod tests {
         let read = [("throttle.seconds", 0.0), ("other.cpu.seconds", 1.0), ("server.call.read.count", 200.0)];
         let t = Readings::by("all", "made up", read.map(|(k, v)| (k.to_owned(), v)));
         let f = Facts::of(&step, &t, None);
-        assert_eq!((f.throttled_s, f.other_cpus, f.calls, f.syncs, f.disk_busy), (Some(0.0), Some(0.5), Some(2.0), Some(0.0), None));
+        assert_eq!(
+            (f.throttled_s, f.other_cpus, f.calls, f.syncs, f.disk_busy),
+            (Some(0.0), Some(0.5), Some(2.0), Some(0.0), None)
+        );
     }
 
     #[test]

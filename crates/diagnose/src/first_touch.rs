@@ -30,8 +30,8 @@ pub struct Apart {
     pub fault_high: f64,
 }
 
-/// Puts what the arithmetic says in place of what a common factor of the same rows said. Nothing changes where there is nothing to take
-/// apart.
+/// Puts what the arithmetic says in place of what a common factor of the same rows said. Nothing changes where there is
+/// nothing to take apart.
 pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, threshold: f64) {
     let named = causes.iter().any(|f| f.status != Status::Cleared);
     if found.is_empty() || !named {
@@ -50,11 +50,18 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
                 *unexplained = (*unexplained + whole.share * (1.0 - share)).min(1.0);
             } else {
                 let cause = if whole.cause == FAULT { FIRST_TOUCH.to_owned() } else { whole.cause.clone() };
-                causes.insert(at + 1, Finding { cause, share: whole.share * (1.0 - share), evidence: lines.clone(), ..whole });
+                causes.insert(
+                    at + 1,
+                    Finding { cause, share: whole.share * (1.0 - share), evidence: lines.clone(), ..whole },
+                );
             }
         }
         // What was changed is named already: the arithmetic says what it moves.
-        None => causes.iter_mut().filter(|f| f.status != Status::Cleared).take(1).for_each(|f| f.evidence.extend(lines.clone())),
+        None => causes
+            .iter_mut()
+            .filter(|f| f.status != Status::Cleared)
+            .take(1)
+            .for_each(|f| f.evidence.extend(lines.clone())),
     }
     if !faults && causes.iter().all(|f| f.cause != FAULT) {
         causes.push(Finding::new(FIRST_TOUCH, Layer::Memory, Status::Cleared, 0.0, lines));
@@ -77,7 +84,8 @@ fn line(a: &Apart) -> String {
     let more = if a.call_difference < 0.0 { "less" } else { "more" };
     let pages = if a.pages == 1 { "1 page".to_owned() } else { format!("{} pages", a.pages) };
     format!(
-        "{pages}: allocating and freeing costs {} {more} ({:.2} times), touching adds {} → {} ({:.2} times, {:.2} to {:.2})",
+        "{pages}: allocating and freeing costs {} {more} ({:.2} times), touching adds {} → {} ({:.2} times, {:.2} to \
+         {:.2})",
         time(a.call_difference.abs()),
         a.call,
         time(a.touching[0]),
@@ -96,7 +104,15 @@ mod tests {
     fn pages(pages: i64, call: f64, touching: [f64; 2]) -> Apart {
         let fault = touching[1] / touching[0];
         let touching = touching.map(|us| us * 1e3);
-        Apart { pages, call: 1.5, call_difference: call * 1e3, touching, fault, fault_low: fault / 1.05, fault_high: fault * 1.05 }
+        Apart {
+            pages,
+            call: 1.5,
+            call_difference: call * 1e3,
+            touching,
+            fault,
+            fault_low: fault / 1.05,
+            fault_high: fault * 1.05,
+        }
     }
 
     fn by_factor(cause: &str) -> Vec<Finding> {
@@ -116,7 +132,10 @@ mod tests {
     #[test]
     fn a_call_that_costs_more_is_told_and_its_faults_are_cleared() {
         let (causes, unexplained) = judged(&[pages(1, 10.0, [30.0, 30.0]), pages(2, 10.0, [60.0, 60.0])], FAULT);
-        assert_eq!(causes, [(MAPPING.to_owned(), Status::Suspected, 0.9), (FIRST_TOUCH.to_owned(), Status::Cleared, 0.0)]);
+        assert_eq!(
+            causes,
+            [(MAPPING.to_owned(), Status::Suspected, 0.9), (FIRST_TOUCH.to_owned(), Status::Cleared, 0.0)]
+        );
         assert_eq!(unexplained, 0.1);
     }
 
@@ -124,7 +143,10 @@ mod tests {
     fn faults_that_cost_more_have_their_part_beside_the_calls() {
         // Of 20 µs more the call makes half: all of the rows without touching, and half of those with.
         let (causes, _) = judged(&[pages(1, 10.0, [30.0, 40.0])], FAULT);
-        assert_eq!(causes, [(MAPPING.to_owned(), Status::Suspected, 0.68), (FIRST_TOUCH.to_owned(), Status::Suspected, 0.23)]);
+        assert_eq!(
+            causes,
+            [(MAPPING.to_owned(), Status::Suspected, 0.68), (FIRST_TOUCH.to_owned(), Status::Suspected, 0.23)]
+        );
     }
 
     #[test]

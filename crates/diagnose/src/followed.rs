@@ -5,12 +5,14 @@ use fingerpost_record::paths::{Latency, Leaf, MOST_LEAVES, MOST_SLOWEST, Share};
 
 use crate::slow::whole;
 
-/// Adds the followed requests of another pass of the same step. Every request counts the same: means and shares are of all requests of
-/// both, and an interval is as wide as theirs are in the mean, which is never narrower than that of the requests of both.
+/// Adds the followed requests of another pass of the same step. Every request counts the same: means and shares are of
+/// all requests of both, and an interval is as wide as theirs are in the mean, which is never narrower than that of the
+/// requests of both.
 ///
 /// The percentiles of a latency cannot be had from those of its parts; they become the requests' mean of both.
 pub fn add(into: &mut Paths, next: &Paths) {
-    // The middle and the slow are the same share of the requests of each pass, so that one weight holds for all classes.
+    // The middle and the slow are the same share of the requests of each pass, so that one weight holds for all
+    // classes.
     let (a, b) = (into.followed as f64, next.followed as f64);
     let weight = if a + b > 0.0 { b / (a + b) } else { 0.0 };
     let classes: [fn(&Leaf) -> &Share; 3] = [|l| &l.all, |l| &l.middle, |l| &l.slow];
@@ -70,7 +72,13 @@ fn both(a: &Latency, b: &Latency) -> Latency {
     let count = a.count + b.count;
     let weight = if count > 0 { b.count as f64 / count as f64 } else { 0.0 };
     let mean = |a: f64, b: f64| a + (b - a) * weight;
-    Latency { count, mean: mean(a.mean, b.mean), p50: mean(a.p50, b.p50), p90: mean(a.p90, b.p90), p99: mean(a.p99, b.p99) }
+    Latency {
+        count,
+        mean: mean(a.mean, b.mean),
+        p50: mean(a.p50, b.p50),
+        p90: mean(a.p90, b.p90),
+        p99: mean(a.p99, b.p99),
+    }
 }
 
 #[cfg(test)]
@@ -84,10 +92,19 @@ mod tests {
         let one = followed::slow_locks().paths.remove(0);
         let mut both = one.clone();
         add(&mut both, &one);
-        assert_eq!((both.followed, both.events, both.latency.count), (2 * one.followed, 2 * one.events, 2 * one.latency.count));
-        assert!((both.latency.mean - one.latency.mean).abs() < 1e-12 && (both.not_followed - one.not_followed).abs() < 1e-12);
+        assert_eq!(
+            (both.followed, both.events, both.latency.count),
+            (2 * one.followed, 2 * one.events, 2 * one.latency.count)
+        );
+        assert!(
+            (both.latency.mean - one.latency.mean).abs() < 1e-12
+                && (both.not_followed - one.not_followed).abs() < 1e-12
+        );
         for (b, o) in both.leaves.iter().zip(&one.leaves) {
-            assert!((b.slow.share - o.slow.share).abs() < 1e-9 && (b.all.seconds - o.all.seconds).abs() < 1e-12, "{b:?} {o:?}");
+            assert!(
+                (b.slow.share - o.slow.share).abs() < 1e-9 && (b.all.seconds - o.all.seconds).abs() < 1e-12,
+                "{b:?} {o:?}"
+            );
         }
         assert_eq!(both.slowest[0], both.slowest[1]);
     }

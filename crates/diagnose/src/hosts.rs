@@ -58,7 +58,9 @@ const FACTS: [Fact; 36] = [
     ("memory limit", |host| Some(host.cgroup.memory_limit.map_or(NONE.into(), mebibytes))),
     ("swap", |host| Some(swap(host))),
     ("page size", |host| (host.page_bytes > 0).then(|| host.page_bytes.to_string())),
-    ("file system", |host| (!host.filesystem.kind.is_empty()).then(|| format!("{} on {}", host.filesystem.kind, host.filesystem.device))),
+    ("file system", |host| {
+        (!host.filesystem.kind.is_empty()).then(|| format!("{} on {}", host.filesystem.kind, host.filesystem.device))
+    }),
     ("mount options", |host| Some(host.filesystem.options.clone())),
     ("virtualisation", |host| host.virtualization.clone()),
     ("container", |host| host.container.clone()),
@@ -74,7 +76,10 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
 }
 
 /// The facts that both sides tell and that are not the same, in the order in which they are worth reading.
-pub fn differences(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'static str, Vec<String>>) -> Vec<HostDifference> {
+pub fn differences(
+    base: &BTreeMap<&'static str, Vec<String>>,
+    new: &BTreeMap<&'static str, Vec<String>>,
+) -> Vec<HostDifference> {
     let differs = |what| {
         let (b, n) = (base.get(what)?, new.get(what)?);
         let alike = as_set(b) == as_set(n) || (what == "clock" && clocks_alike(b, n));
@@ -84,7 +89,11 @@ pub fn differences(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'
 }
 
 /// Whether both sides tell a fact and it is the same; nothing where one of them does not tell it.
-pub fn same(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'static str, Vec<String>>, what: &str) -> Option<bool> {
+pub fn same(
+    base: &BTreeMap<&'static str, Vec<String>>,
+    new: &BTreeMap<&'static str, Vec<String>>,
+    what: &str,
+) -> Option<bool> {
     Some(as_set(base.get(what)?) == as_set(new.get(what)?))
 }
 
@@ -136,7 +145,11 @@ fn seccomp(mode: u32) -> String {
 
 fn mebibytes(bytes: u64) -> String {
     // Firmware takes a few MiB more or less from one boot to the next; a person reads GiB with one decimal.
-    if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)) } else { format!("{} MiB", bytes >> 20) }
+    if bytes >= 1 << 30 {
+        format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+    } else {
+        format!("{} MiB", bytes >> 20)
+    }
 }
 
 fn swap(host: &Host) -> String {
@@ -165,10 +178,20 @@ mod tests {
 
     #[test]
     fn differences_come_with_the_kernel_first_and_show_only_what_differs() {
-        let mut base = Host { kernel: "6.1".into(), thp: Some("always".into()), cmdline: Some("quiet ro".into()), ..Host::default() };
-        base.mitigations = [("a".to_owned(), "Vulnerable".to_owned()), ("b".to_owned(), "Not affected".to_owned())].into();
-        let mut new =
-            Host { kernel: "6.6".into(), thp: Some("never".into()), cmdline: Some("quiet ro mitigations=off".into()), ..base.clone() };
+        let mut base = Host {
+            kernel: "6.1".into(),
+            thp: Some("always".into()),
+            cmdline: Some("quiet ro".into()),
+            ..Host::default()
+        };
+        base.mitigations =
+            [("a".to_owned(), "Vulnerable".to_owned()), ("b".to_owned(), "Not affected".to_owned())].into();
+        let mut new = Host {
+            kernel: "6.6".into(),
+            thp: Some("never".into()),
+            cmdline: Some("quiet ro mitigations=off".into()),
+            ..base.clone()
+        };
         new.mitigations.insert("a".into(), "Mitigation: on".into());
         new.cgroup.cpu_quota = Some(0.5);
         let found = differences(&of(&base), &of(&new));

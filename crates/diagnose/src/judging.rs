@@ -22,11 +22,13 @@ pub(crate) const GUILTY: f64 = cause::GUILTY.value;
 /// See [`GUILTY`].
 pub(crate) const SUSPECTED: f64 = cause::SUSPECTED.value;
 
-/// Above this share of requests' time that could not be followed nobody is guilty: it could hold as much as what was followed of a cause.
+/// Above this share of requests' time that could not be followed nobody is guilty: it could hold as much as what was
+/// followed of a cause.
 pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
 
 /// Why nobody is guilty where requests were not followed, and what would allow it.
-pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for it; following them needs root, \
+pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for \
+    it; following them needs root, \
      CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
 
 /// From so many per cent on, tenths of one are not told.
@@ -39,7 +41,11 @@ pub(super) fn percent(share: f64) -> String {
 
 /// A share with its interval.
 pub(super) fn interval(s: Share) -> String {
-    if s.share <= 0.0 { "0 %".to_owned() } else { format!("{} ({:.0} to {:.0} %)", percent(s.share), s.low * 100.0, s.high * 100.0) }
+    if s.share <= 0.0 {
+        "0 %".to_owned()
+    } else {
+        format!("{} ({:.0} to {:.0} %)", percent(s.share), s.low * 100.0, s.high * 100.0)
+    }
 }
 
 /// `text` where requests were followed, with the share of these places for its `{}`.
@@ -50,8 +56,10 @@ pub(super) fn part(f: &Facts, places: &[Place], what: &str) -> Option<String> {
 /// Who had it and by which chains requests came there, the largest of each.
 pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
     let Some(sum) = sum else { return Vec::new() };
-    let names: Vec<String> = sum.whom.iter().take(3).map(|(name, share)| format!("{name} {}", percent(*share))).collect();
-    let chains: Vec<String> = sum.chains.iter().take(2).map(|(chain, share)| format!("{chain} ({})", percent(*share))).collect();
+    let names: Vec<String> =
+        sum.whom.iter().take(3).map(|(name, share)| format!("{name} {}", percent(*share))).collect();
+    let chains: Vec<String> =
+        sum.chains.iter().take(2).map(|(chain, share)| format!("{chain} ({})", percent(*share))).collect();
     let whom = (!names.is_empty()).then(|| format!("the wait was for {}", names.join(", ")));
     let led = (!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by ")));
     whom.into_iter().chain(led).collect()
@@ -72,9 +80,16 @@ fn undecided(share: Share) -> String {
     format!("its interval reaches {}: that neither clears nor accuses", percent(share.high))
 }
 
-/// The verdict on a share of followed requests: guilty where `proof` holds and the whole interval is large, suspected where the share
-/// is, else cleared. Without followed requests, suspected where counters `point` to it, and else not judged.
-pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool, mut evidence: Vec<String>) -> Option<Verdict> {
+/// The verdict on a share of followed requests: guilty where `proof` holds and the whole interval is large, suspected
+/// where the share is, else cleared. Without followed requests, suspected where counters `point` to it, and else not
+/// judged.
+pub(super) fn judged(
+    f: &Facts,
+    share: Option<Share>,
+    proof: bool,
+    points: bool,
+    mut evidence: Vec<String>,
+) -> Option<Verdict> {
     let Some(share) = share else {
         evidence.push(NOT_FOLLOWED.to_owned());
         return points.then_some(Verdict { status: Status::Suspected, share: 0.0, evidence, told_of: None });
@@ -84,7 +99,10 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
     let (status, why) = match share {
         s if s.low >= GUILTY && proof && unseen => {
             let (unseen, most) = (percent(not_followed), percent(TOO_LITTLE_FOLLOWED));
-            (Status::Suspected, Some(format!("{unseen} of the requests' time could not be followed: above {most} no cause is guilty")))
+            (
+                Status::Suspected,
+                Some(format!("{unseen} of the requests' time could not be followed: above {most} no cause is guilty")),
+            )
         }
         s if s.low >= GUILTY && proof => (Status::Guilty, None),
         s if s.share >= SUSPECTED && proof => (Status::Suspected, None),
@@ -98,9 +116,14 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
     Some(Verdict { status, share, evidence, told_of: None })
 }
 
-/// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of a request is small with
-/// its whole interval.
-pub(super) fn doubted(f: &Facts, share: Option<Share>, doubt: Option<String>, verdict: Option<Verdict>) -> Option<Verdict> {
+/// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of
+/// a request is small with its whole interval.
+pub(super) fn doubted(
+    f: &Facts,
+    share: Option<Share>,
+    doubt: Option<String>,
+    verdict: Option<Verdict>,
+) -> Option<Verdict> {
     let mut v = verdict?;
     // Whatever else is known, that clears.
     let surely_small = not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < GUILTY);
@@ -151,8 +174,14 @@ pub(super) fn without(missing: bool, what: &str, verdict: Option<Verdict>) -> Op
     Some(v)
 }
 
-/// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval is not cleared.
-pub(super) fn told_of(other: &'static str, is_there: bool, share: Option<Share>, verdict: Option<Verdict>) -> Option<Verdict> {
+/// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval
+/// is not cleared.
+pub(super) fn told_of(
+    other: &'static str,
+    is_there: bool,
+    share: Option<Share>,
+    verdict: Option<Verdict>,
+) -> Option<Verdict> {
     let mut v = verdict?;
     let much = share.is_some_and(|s| s.share >= SUSPECTED || s.high >= GUILTY);
     if is_there && much && v.status == Status::Cleared {

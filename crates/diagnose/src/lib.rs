@@ -1,9 +1,10 @@
 //! One run, or two beside each other, explained: where a request's time went, and who is to blame.
 //!
-//! Pure: computed from what runs have on record, without a clock and without chance. Of one side: from the requests that were followed
-//! ([`fingerpost_record::Paths`]), the totals that observers wrote ([`Readings`]) and the figures of the step ([`StepFigures`]) to a budget and
-//! findings ([`explain`]). Of two sides: from what each knows of its workload steps ([`Evidence`]) to the way from one budget to the other
-//! and the causes of the difference ([`sides`]). The names of the totals are listed in `docs/observers.md`.
+//! Pure: computed from what runs have on record, without a clock and without chance. Of one side: from the requests
+//! that were followed ([`fingerpost_record::Paths`]), the totals that observers wrote ([`Readings`]) and the figures of
+//! the step ([`StepFigures`]) to a budget and findings ([`explain`]). Of two sides: from what each knows of its
+//! workload steps ([`Evidence`]) to the way from one budget to the other and the causes of the difference ([`sides`]).
+//! The names of the totals are listed in `docs/observers.md`.
 
 mod budget;
 mod chain;
@@ -48,8 +49,8 @@ pub use steps::{Evidence, Steps};
 pub use suspects::suspects;
 pub use threads::threads;
 
-/// The budget and the findings of one step, from its figures, what observers saw of it, and its followed requests. Without those the
-/// budget has no parts, and nobody is guilty.
+/// The budget and the findings of one step, from its figures, what observers saw of it, and its followed requests.
+/// Without those the budget has no parts, and nobody is guilty.
 pub fn explain(step: &StepFigures, readings: &Readings, paths: Option<&Paths>) -> (Budget, Vec<Finding>) {
     (budget(step, paths), suspects(&Facts::of(step, readings, paths), readings))
 }

@@ -8,7 +8,8 @@ const LEAST: f64 = 30.0;
 /// How soon anonymous mappings of a workload's processes were touched. Those that the end of a window cut are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapped {
-    /// The share of them whose first page was touched within 100 µs, 0 to 1: some hundred times what the fault itself costs.
+    /// The share of them whose first page was touched within 100 µs, 0 to 1: some hundred times what the fault itself
+    /// costs.
     pub at_once: f64,
     /// All that is known, as one sentence.
     pub sentence: String,
@@ -25,7 +26,8 @@ pub fn mapped(readings: &Readings) -> Option<Mapped> {
     let share = |of: f64| (of / count).min(1.0);
     let at_once = share(total("mappings.touched.within.100us")?);
     let sentence = format!(
-        "of {count:.0} anonymous mappings {:.0} % had their first page touched within 100 µs, {:.0} % another page first, {:.0} % none; half of \
+        "of {count:.0} anonymous mappings {:.0} % had their first page touched within 100 µs, {:.0} % another page \
+         first, {:.0} % none; half of \
          those that were touched were within {}",
         at_once * 100.0,
         share(total("mappings.touched.other_page")?) * 100.0,

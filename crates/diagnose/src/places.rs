@@ -13,7 +13,8 @@ pub struct Sum {
     pub share: Share,
     /// Who had it, with the share of each, the largest first.
     pub whom: Vec<(String, f64)>,
-    /// The chains by which requests came there, with the share of each, the largest first; those without a link are left out.
+    /// The chains by which requests came there, with the share of each, the largest first; those without a link are
+    /// left out.
     pub chains: Vec<(String, f64)>,
 }
 

@@ -1,10 +1,12 @@
 //! The suspects, one rule per cause: what accuses it, what tells it from its neighbours, and what clears it.
 //!
-//! Where requests were followed, their leaves decide: the share is what requests spent where the cause acts, and a verdict needs its
-//! interval. Counters tell causes apart that act in one place. Where requests could not be followed, counters that point to a cause make
-//! it suspected, and nothing makes it guilty.
+//! Where requests were followed, their leaves decide: the share is what requests spent where the cause acts, and a
+//! verdict needs its interval. Counters tell causes apart that act in one place. Where requests could not be followed,
+//! counters that point to a cause make it suspected, and nothing makes it guilty.
 
-use fingerpost_record::cause::thresholds::{CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MOST_OF_WAITING, MUCH_OF_CPUS, MUCH_WORK};
+use fingerpost_record::cause::thresholds::{
+    CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MOST_OF_WAITING, MUCH_OF_CPUS, MUCH_WORK,
+};
 use fingerpost_record::paths::Share;
 use fingerpost_record::text::counted;
 use fingerpost_record::{Status, unit::significant};
@@ -15,7 +17,8 @@ use super::judging::*;
 use super::places::{Place, add};
 use super::rules_io as io;
 
-/// How one cause of the registry is judged by one side: its name there, and what judges it; nothing where the facts do not tell.
+/// How one cause of the registry is judged by one side: its name there, and what judges it; nothing where the facts do
+/// not tell.
 pub(super) type Rule = (&'static str, fn(&Facts) -> Option<Verdict>);
 
 /// What nobody read where the throttled time is missing.
@@ -28,7 +31,8 @@ fn throttled(f: &Facts) -> bool {
     f.throttled_s.is_some_and(|s| s > 0.0) && f.throttled_periods.is_none_or(|share| share >= limit("cpu.quota"))
 }
 
-/// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that process's.
+/// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that
+/// process's.
 fn quota(f: &Facts) -> Option<Verdict> {
     let limit = f.quota.map_or("no quota is set".to_owned(), |q| format!("a quota of {} CPUs is set", significant(q)));
     if !throttled(f) {
@@ -37,18 +41,23 @@ fn quota(f: &Facts) -> Option<Verdict> {
         // So many periods were cut short of so many.
         let most = f.throttled_count.zip(f.throttled_periods).filter(|(cut, share)| *cut > 0.0 && *share > 0.0);
         let most = most.map(|(cut, share)| counts::interval(cut)[1] * share / cut).filter(|_| stopped > 0.0);
-        let doubt = most.and_then(|most| reaches("the share of periods that it cut short", most, self::limit("cpu.quota")));
+        let doubt =
+            most.and_then(|most| reaches("the share of periods that it cut short", most, self::limit("cpu.quota")));
         return doubted(f, f.share(&CPU), doubt, verdict);
     }
-    let cut = f.throttled_periods.map_or(String::new(), |share| format!("cut {} of its periods short and ", percent(share)));
+    let cut =
+        f.throttled_periods.map_or(String::new(), |share| format!("cut {} of its periods short and ", percent(share)));
     let levels = |above: f64| if above > 1.0 { format!("{above} levels") } else { "one level".to_owned() };
     let whose = f.throttled_above.filter(|above| *above > 0.0);
-    let whose = whose.map_or(String::new(), |above| format!(", by the quota of a control group {} above the server's own", levels(above)));
+    let whose = whose.map_or(String::new(), |above| {
+        format!(", by the quota of a control group {} above the server's own", levels(above))
+    });
     let stopped = significant(f.throttled_s.unwrap_or(0.0));
     let mut evidence = vec![format!("{limit}; it {cut}stopped CPUs for {stopped} s{whose}")];
     evidence.extend(part(f, &CPU, "waiting for a CPU"));
     let verdict = judged(f, share_of(f, "cpu.quota"), true, true, evidence.clone())?;
-    // On a busy machine others have the CPUs while the quota stops the server: their part of the waiting is not proof, and does not clear it.
+    // On a busy machine others have the CPUs while the quota stops the server: their part of the waiting is not proof,
+    // and does not clear it.
     let all = f.share(&CPU).filter(|all| verdict.status != Status::Guilty && all.share >= SUSPECTED);
     let Some(all) = all else { return Some(verdict) };
     // While it stood still all of its requests waited: that much of their waiting is the quota's.
@@ -61,7 +70,8 @@ fn quota(f: &Facts) -> Option<Verdict> {
     if verdict.status != Status::Cleared {
         return Some(verdict);
     }
-    let why = "others had the CPUs while it stopped the server; how much of that waiting was the quota's shows without it";
+    let why =
+        "others had the CPUs while it stopped the server; how much of that waiting was the quota's shows without it";
     at_most_suspected(judged(f, Some(all), true, true, evidence), why)
 }
 
@@ -85,9 +95,11 @@ fn lowered(f: &Facts) -> bool {
 
 /// What speaks for other processes on the CPUs, whether by contention or by priority.
 fn others(f: &Facts) -> (Option<Share>, bool, Vec<String>) {
-    let mut evidence: Vec<String> = part(f, &[Place::CpuOther], "waiting for a CPU that another process had").into_iter().collect();
+    let mut evidence: Vec<String> =
+        part(f, &[Place::CpuOther], "waiting for a CPU that another process had").into_iter().collect();
     evidence.extend(told(f.place(Place::CpuOther)));
-    evidence.extend(f.other_cpus.map(|n| format!("other processes used {} CPUs{}", significant(n), mostly(&f.other_name))));
+    evidence
+        .extend(f.other_cpus.map(|n| format!("other processes used {} CPUs{}", significant(n), mostly(&f.other_name))));
     let much = f.other_cpus.zip(f.cpus).is_some_and(|(used, all)| used > MUCH_OF_CPUS.value * all);
     (f.share(&[Place::CpuOther]), much && f.idle.is_some_and(|idle| idle < CPUS_IDLE.value) && !throttled(f), evidence)
 }
@@ -99,13 +111,15 @@ fn contention(f: &Facts) -> Option<Verdict> {
     }
     let verdict = match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
         None if f.other_cpus.is_some_and(|n| f.busy_cpus(n)[1] < LITTLE_OF_CPUS.value) => cleared(evidence),
-        verdict if throttled(f) => {
-            at_most_suspected(verdict, "a quota stopped the server meanwhile: other processes that ran then took nothing from it")
-        }
+        verdict if throttled(f) => at_most_suspected(
+            verdict,
+            "a quota stopped the server meanwhile: other processes that ran then took nothing from it",
+        ),
         verdict => verdict,
     };
     let unranked = f.nice.is_none() && f.weight.is_none();
-    let no_rank = "neither server.nice nor cgroup.cpu_weight is known: a lower priority of the server would fit as well";
+    let no_rank =
+        "neither server.nice nor cgroup.cpu_weight is known: a lower priority of the server would fit as well";
     let verdict = without(unranked, no_rank, told_of("cpu.priority", lowered(f), share, verdict));
     without(f.throttled_s.is_none(), NO_THROTTLE, verdict)
 }
@@ -125,11 +139,12 @@ fn priority(f: &Facts) -> Option<Verdict> {
     judged(f, share, true, points, evidence)
 }
 
-/// More runnable threads than CPUs: a fact about the load, not yet a fault. CPUs that the server leaves idle are not saturated, however its
-/// threads happen to wait for one another's.
+/// More runnable threads than CPUs: a fact about the load, not yet a fault. CPUs that the server leaves idle are not
+/// saturated, however its threads happen to wait for one another's.
 fn saturated(f: &Facts) -> Option<Verdict> {
     let (share, used, may) = (share_of(f, "cpu.saturated")?, f.server_cpus?, f.cpus_allowed.or(f.cpus)?);
-    let mut evidence = vec![format!("waiting for a CPU that the server itself had is {} of a request", interval(share))];
+    let mut evidence =
+        vec![format!("waiting for a CPU that the server itself had is {} of a request", interval(share))];
     evidence.push(format!("the server used {} of {may} CPUs", significant(used)));
     evidence.extend(f.idle.map(|idle| format!("{} of all CPU time was idle", percent(idle))));
     let enough = limit("cpu.saturated") * may;
@@ -139,7 +154,8 @@ fn saturated(f: &Facts) -> Option<Verdict> {
     }
     let verdict = at_most_suspected(
         judged(f, Some(share), !throttled(f), false, evidence),
-        "the load asks for more CPUs than there are; whether its work is more than it should be shows in a comparison of two runs",
+        "the load asks for more CPUs than there are; whether its work is more than it should be shows in a comparison \
+         of two runs",
     );
     without(f.throttled_s.is_none(), NO_THROTTLE, told_of("cpu.quota", throttled(f), Some(share), verdict))
 }
@@ -154,7 +170,8 @@ fn entering(f: &Facts) -> Option<(Share, String)> {
     let (part, micros) = (entering.part(user), |s: f64| format!("{} µs", significant(s * 1e6)));
     let each = entering.per_call().map_or(String::new(), |s| format!(", {} a call", micros(s)));
     let text = format!(
-        "of {} that the trace sees outside of calls, ticks count {} as the kernel's{each}: seccomp filters run before a call's entry is traced",
+        "of {} that the trace sees outside of calls, ticks count {} as the kernel's{each}: seccomp filters run before \
+         a call's entry is traced",
         micros(entering.traced_user),
         micros(entering.outside())
     );
@@ -167,10 +184,17 @@ fn work(f: &Facts) -> Option<Verdict> {
     let share = filters.as_ref().map_or(traced, |(part, _)| less(traced, *part));
     let mut evidence = vec![format!("the server's own code is {} of a request", interval(share))];
     evidence.extend(filters.map(|(_, text)| text));
-    evidence.extend(f.server_cpus.zip(f.cpus).map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))));
+    evidence.extend(
+        f.server_cpus.zip(f.cpus).map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))),
+    );
     // Work is what a server is for: only a comparison can tell whether it is too much.
     at_most_suspected(
-        doubted(f, Some(share), may_be_much(f, share), judged(f, Some(share), share.share >= MUCH_WORK.value, false, evidence)),
+        doubted(
+            f,
+            Some(share),
+            may_be_much(f, share),
+            judged(f, Some(share), share.share >= MUCH_WORK.value, false, evidence),
+        ),
         "whether that is more than it should be shows in a comparison of two runs",
     )
 }
@@ -197,7 +221,8 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
     )
 }
 
-/// Somebody who traces or audits the server, or all of the machine: each of its calls, switches or functions then does work for them.
+/// Somebody who traces or audits the server, or all of the machine: each of its calls, switches or functions then does
+/// work for them.
 fn trace(f: &Facts) -> Option<Verdict> {
     let watched = [
         (f.traced, "of the server's processes are being traced (ptrace)"),
@@ -211,7 +236,8 @@ fn trace(f: &Facts) -> Option<Verdict> {
     if !on && watched.iter().any(|(n, _)| n.is_none()) {
         return None;
     }
-    let mut evidence: Vec<String> = watched.iter().filter_map(|(n, words)| Some(format!("{} {words}", (*n)?))).collect();
+    let mut evidence: Vec<String> =
+        watched.iter().filter_map(|(n, words)| Some(format!("{} {words}", (*n)?))).collect();
     if !on {
         return cleared(evidence);
     }
@@ -247,7 +273,8 @@ fn creation(f: &Facts) -> Option<Verdict> {
 
 fn lock(f: &Facts) -> Option<Verdict> {
     let share = share_of(f, "app.lock")?;
-    let mut evidence = vec![format!("waiting for a lock whose holder works or sleeps is {} of a request", interval(share))];
+    let mut evidence =
+        vec![format!("waiting for a lock whose holder works or sleeps is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Lock)));
     if let Some(s) = f.scaling {
         evidence.push(format!(
@@ -266,8 +293,10 @@ fn query_cache(f: &Facts) -> Option<Verdict> {
         return cleared(vec!["the query cache is off".into()]);
     }
     let share = share_of(f, "app.query_cache")?;
-    let figures =
-        format!("the query cache is on: one lock that every query passes; waiting for a lock is {} of a request", interval(share));
+    let figures = format!(
+        "the query cache is on: one lock that every query passes; waiting for a lock is {} of a request",
+        interval(share)
+    );
     at_most_suspected(
         judged(f, Some(share), true, false, vec![figures]),
         "run it with the query cache off: if the lock goes, it was the cache's",
@@ -276,7 +305,8 @@ fn query_cache(f: &Facts) -> Option<Verdict> {
 
 fn wait(f: &Facts) -> Option<Verdict> {
     let share = share_of(f, "app.wait")?;
-    let mut evidence = vec![format!("sleeping until a time that the server set itself is {} of a request", interval(share))];
+    let mut evidence =
+        vec![format!("sleeping until a time that the server set itself is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Sleeping)));
     judged(f, Some(share), true, false, evidence)
 }
@@ -288,13 +318,16 @@ fn client(f: &Facts) -> Option<Verdict> {
     evidence.extend((f.client_errors > 0.0).then(|| format!("{} errors in the client", f.client_errors)));
     let share = share_of(f, "client.saturated");
     if evidence.is_empty()
-        || share.is_none() && f.client_saturated.is_none() && f.client_busy.is_none_or(|busy| busy <= limit("client.saturated"))
+        || share.is_none()
+            && f.client_saturated.is_none()
+            && f.client_busy.is_none_or(|busy| busy <= limit("client.saturated"))
     {
         return None;
     }
     // A client that says that it was the limit is, even where its own part of a request is small.
     let told = f.client_saturated.is_some();
-    let busy = f.client_busy.is_some_and(|busy| busy > limit("client.saturated")) && share.is_some_and(|s| s.share > MUCH_WORK.value);
+    let busy = f.client_busy.is_some_and(|busy| busy > limit("client.saturated"))
+        && share.is_some_and(|s| s.share > MUCH_WORK.value);
     let least = |s: Share| if told { Share { share: s.share.max(SUSPECTED), ..s } } else { s };
     let takes_cpus = f.share(&[Place::CpuClient]).is_some_and(|s| s.share >= SUSPECTED);
     let verdict = judged(f, share.map(least), told || busy || takes_cpus, true, evidence);

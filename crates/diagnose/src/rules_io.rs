@@ -12,7 +12,8 @@ use super::judging::*;
 use super::places::{Place, add};
 
 /// Everything that waits for a disk.
-const DISK: [Place; 5] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
+const DISK: [Place; 5] =
+    [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
 
 fn bytes(b: f64) -> String {
     Unit::BytesPerSecond.format(b)
@@ -52,17 +53,20 @@ fn others_compete(f: &Facts) -> bool {
         && f.disk_busy.is_none_or(|busy| busy > DISK_IN_USE.value)
 }
 
-/// Time in a device that others keep busy is theirs as much as the queue before it: it serves their requests between ours.
+/// Time in a device that others keep busy is theirs as much as the queue before it: it serves their requests between
+/// ours.
 pub(super) fn contention(f: &Facts) -> Option<Verdict> {
     let queued = f.share(&[Place::DiskBehindOthers]);
-    let behind = queued.map(|share| format!("waiting in the device's queue behind others' I/O is {} of a request", interval(share)));
+    let behind = queued
+        .map(|share| format!("waiting in the device's queue behind others' I/O is {} of a request", interval(share)));
     let beside = part(f, &[Place::DiskBesideOthers], "I/O in the device beside others' I/O");
     let moved = f.other_disk_per_s.map(|b| format!("other processes moved {}{}", bytes(b), mostly(&f.other_disk_name)));
     let whose = [Place::DiskBehindOthers, Place::DiskBesideOthers].map(|place| told(f.place(place))).concat();
     let chain = behind.into_iter().chain(beside).chain(whose).chain(moved);
     let evidence: Vec<String> = chain.chain(figures(f)).collect();
     let compete = others_compete(f);
-    let share = if compete { f.share(&[Place::DiskBehindOthers, Place::DiskBesideOthers, Place::DiskDevice]) } else { queued };
+    let share =
+        if compete { f.share(&[Place::DiskBehindOthers, Place::DiskBesideOthers, Place::DiskDevice]) } else { queued };
     match (judged(f, share, true, compete, evidence.clone()), f.other_disk_per_s) {
         // So little competes with nobody; of more, what it took of the device is not known.
         (None, Some(others)) => {
@@ -81,11 +85,20 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
     }
     let of_the_disk: &[Place] = &[Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
     let places = if others_compete(f) { &[Place::DiskOwn] } else { of_the_disk };
-    let busy =
-        f.disk_busy.is_some_and(|busy| busy > DISK_BUSY.value) && f.syncs.is_none_or(|n| n > 0.0) && f.disk_per_s.is_none_or(|b| b > 0.0);
-    let verdict = judged(f, f.share(places), true, busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0), evidence.clone());
+    let busy = f.disk_busy.is_some_and(|busy| busy > DISK_BUSY.value)
+        && f.syncs.is_none_or(|n| n > 0.0)
+        && f.disk_per_s.is_none_or(|b| b > 0.0);
+    let verdict = judged(
+        f,
+        f.share(places),
+        true,
+        busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0),
+        evidence.clone(),
+    );
     match verdict {
-        verdict if reads_again(f) => at_most_suspected(verdict, "it was waited for to read pages again that lack of memory took away"),
+        verdict if reads_again(f) => {
+            at_most_suspected(verdict, "it was waited for to read pages again that lack of memory took away")
+        }
         None if f.disk_busy.is_some_and(|busy| busy < DISK_IDLE.value) => cleared(evidence),
         verdict => verdict,
     }
@@ -96,8 +109,12 @@ pub(super) fn durability(f: &Facts) -> Option<Verdict> {
     let each = f.sync_s.map_or(String::new(), |s| format!(", {} each", seconds(s)));
     let evidence = vec![format!("{} fsyncs per transaction{each}", significant(count))];
     let why = "whether they are more than before shows in a comparison of two runs";
-    let doubt = reaches("the number of fsyncs per transaction", counts::rate(count, f.transactions)[1], MANY_SYNCS.value);
-    at_most_suspected(doubted(f, Some(share), doubt, judged(f, Some(share), count > MANY_SYNCS.value, false, evidence)), why)
+    let doubt =
+        reaches("the number of fsyncs per transaction", counts::rate(count, f.transactions)[1], MANY_SYNCS.value);
+    at_most_suspected(
+        doubted(f, Some(share), doubt, judged(f, Some(share), count > MANY_SYNCS.value, false, evidence)),
+        why,
+    )
 }
 
 fn on_the_way(f: &Facts) -> Option<String> {
@@ -114,7 +131,8 @@ pub fn packets_lost(readings: &Readings) -> bool {
 }
 
 fn lost(drops: Option<f64>, retransmits: Option<f64>, transactions: f64) -> bool {
-    drops.is_some_and(|n| n > 0.0) || retransmits.is_some_and(|n| n > limit("network.shaping") * transactions.max(100.0))
+    drops.is_some_and(|n| n > 0.0)
+        || retransmits.is_some_and(|n| n > limit("network.shaping") * transactions.max(100.0))
 }
 
 /// Why segments that were sent again clear nobody by their middle alone.
@@ -130,7 +148,8 @@ fn acks_untold(f: &Facts) -> Option<String> {
     let of = |n: f64| significant(n);
     (low <= limit && high > limit).then(|| {
         format!(
-            "with their interval delayed acknowledgements are {} to {} per transaction, and from {} on they are a pattern",
+            "with their interval delayed acknowledgements are {} to {} per transaction, and from {} on they are a \
+             pattern",
             of(low),
             of(high),
             of(limit)
@@ -144,7 +163,9 @@ fn acks_delayed(f: &Facts) -> Option<bool> {
 }
 
 pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
-    let rates = f.mbit.map(|[i, o, peak]| format!("{} Mbit/s in and {} out, peak {}", significant(i), significant(o), significant(peak)));
+    let rates = f.mbit.map(|[i, o, peak]| {
+        format!("{} Mbit/s in and {} out, peak {}", significant(i), significant(o), significant(peak))
+    });
     let lost = f.drops.zip(f.retransmits).map(|(d, r)| format!("{d} packets dropped, {r} segments sent again"));
     let evidence: Vec<String> = on_the_way(f).into_iter().chain(rates).chain(lost).collect();
     if evidence.is_empty() {
@@ -155,7 +176,8 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     if !dropped(f) && acks_delayed(f).is_none() && share.is_some_and(|s| s.high >= SUSPECTED) {
         return None;
     }
-    // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing is cleared.
+    // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing
+    // is cleared.
     let free = f.drops.is_some() && f.retransmits.is_some() && f.shapers == Some(0.0);
     match judged(f, share, dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
         None if free => doubted(f, None, may_be_lost(f), cleared(evidence)),
@@ -186,7 +208,9 @@ pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
     }
     let outside = f.followed.as_ref().and_then(|followed| followed.outside);
     evidence.extend((f.stalled > 0.0).then(|| format!("{} of the time no transaction completed", percent(f.stalled))));
-    let lies = |share| format!("{} of the load generator's latency lies outside of what the server's connections show", percent(share));
+    let lies = |share| {
+        format!("{} of the load generator's latency lies outside of what the server's connections show", percent(share))
+    };
     evidence.extend(outside.map(lies));
     let share = f.share(&[Place::OnTheWay]).map(|mut share| {
         // Each overflow costs about as much: what they cost together is as uncertain as their number.
@@ -203,17 +227,22 @@ pub(super) fn peer(f: &Facts) -> Option<Verdict> {
     let mut evidence = vec![format!("waiting for another service is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Peer)));
     let verdict = judged(f, Some(share), acks_delayed(f) != Some(true), false, evidence);
-    without(f.delayed_acks.is_none(), "tcp.delayed_acks is not known: acknowledgements that come late would fit as well", verdict)
+    without(
+        f.delayed_acks.is_none(),
+        "tcp.delayed_acks is not known: acknowledgements that come late would fit as well",
+        verdict,
+    )
 }
 
-/// Major faults under memory pressure. A major fault is also how a program's own code is first read: only many of them, under pressure, are
-/// paging.
+/// Major faults under memory pressure. A major fault is also how a program's own code is first read: only many of them,
+/// under pressure, are paging.
 fn pages_in(f: &Facts) -> bool {
-    f.major_per_s.is_some_and(|n| n > MAJOR_FAULTS.value) && f.memory_pressure.is_some_and(|share| share > MEMORY_PRESSURE.value)
+    f.major_per_s.is_some_and(|n| n > MAJOR_FAULTS.value)
+        && f.memory_pressure.is_some_and(|share| share > MEMORY_PRESSURE.value)
 }
 
-/// Whether what a server that flushes nothing waits for the disk for is pages that lack of memory took away: the kernel counts a wait as
-/// memory pressure where it is for a page that was there before.
+/// Whether what a server that flushes nothing waits for the disk for is pages that lack of memory took away: the kernel
+/// counts a wait as memory pressure where it is for a page that was there before.
 fn reads_again(f: &Facts) -> bool {
     pages_in(f) && f.syncs == Some(0.0)
 }
@@ -223,7 +252,9 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     evidence.extend(f.swap_per_s.map(|n| format!("{} pages swapped a second", significant(n))));
     evidence.extend(f.major_per_s.map(|n| format!("{} major faults a second", significant(n))));
     evidence.extend(f.memory_pressure.map(|share| format!("memory pressure {} of the time", percent(share))));
-    let limited = |[most, used]: [f64; 2]| format!("the limit is {}, of which {} was in use", Unit::Bytes.format(most), percent(used));
+    let limited = |[most, used]: [f64; 2]| {
+        format!("the limit is {}, of which {} was in use", Unit::Bytes.format(most), percent(used))
+    };
     evidence.extend(f.memory_limit.map(limited));
     if evidence.is_empty() {
         return None;
@@ -242,10 +273,12 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
         None if read => {
             // By the second: so many pages or faults of all of the time.
             let most = |rate: Option<f64>| rate.map_or(0.0, |n| counts::interval_of_rate(n, f.elapsed_s)[1]);
-            let doubt = reaches("the number of pages swapped a second", most(f.swap_per_s), PAGES_SWAPPED.value).or_else(|| {
-                let pressed = f.memory_pressure.is_some_and(|share| share > MEMORY_PRESSURE.value);
-                reaches("the number of major faults a second", most(f.major_per_s), MAJOR_FAULTS.value).filter(|_| pressed)
-            });
+            let doubt = reaches("the number of pages swapped a second", most(f.swap_per_s), PAGES_SWAPPED.value)
+                .or_else(|| {
+                    let pressed = f.memory_pressure.is_some_and(|share| share > MEMORY_PRESSURE.value);
+                    reaches("the number of major faults a second", most(f.major_per_s), MAJOR_FAULTS.value)
+                        .filter(|_| pressed)
+                });
             doubted(f, None, doubt, cleared(evidence))
         }
         verdict => verdict,
@@ -257,7 +290,9 @@ const WITH_THE_DISK: [Place; 4] = [Place::Memory, Place::DiskOwn, Place::DiskBes
 
 pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
     let faults = f.minor_faults?;
-    let figure =
-        format!("{} minor faults per transaction; what the page size costs shows in a comparison of two runs", significant(faults));
+    let figure = format!(
+        "{} minor faults per transaction; what the page size costs shows in a comparison of two runs",
+        significant(faults)
+    );
     Some(Verdict { status: Status::NotJudged, share: 0.0, evidence: vec![figure], told_of: None })
 }

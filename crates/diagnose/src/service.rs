@@ -1,15 +1,17 @@
-//! What one look at a running service can say of a finding: of some causes it tells the share, and not whether anything is wrong.
+//! What one look at a running service can say of a finding: of some causes it tells the share, and not whether anything
+//! is wrong.
 
 use fingerpost_record::{Finding, Readings, Status};
 
 use crate::packets_lost;
 
-/// Above this share of idle time who waits for a CPU does so by where it was woken, not for a lack of CPUs. Ten services with pauses of 10 to 40 ms
-/// between requests had 86 to 94 % (`bench/attach healthy`); beside hogs there was 0 to 1 %.
+/// Above this share of idle time who waits for a CPU does so by where it was woken, not for a lack of CPUs. Ten
+/// services with pauses of 10 to 40 ms between requests had 86 to 94 % (`bench/attach healthy`); beside hogs there was
+/// 0 to 1 %.
 const MOSTLY_IDLE: f64 = 0.5;
 
-/// The finding of one look at a service, without an earlier run of it beside: what only such a run could tell is not judged, and the evidence
-/// says why.
+/// The finding of one look at a service, without an earlier run of it beside: what only such a run could tell is not
+/// judged, and the evidence says why.
 pub fn without_a_baseline(mut finding: Finding, totals: &Readings) -> Finding {
     if let Some(why) = not_told(&finding, totals) {
         finding.status = Status::NotJudged;
@@ -23,7 +25,8 @@ pub fn is_its_work(cause: &str) -> bool {
     matches!(cause, "app.work" | "app.calls" | "syscall.entry" | "process.creation")
 }
 
-/// Causes that its load makes, and of nobody that anything is wrong: its work, more load than CPUs, clients on the same machine.
+/// Causes that its load makes, and of nobody that anything is wrong: its work, more load than CPUs, clients on the same
+/// machine.
 pub fn is_of_the_load(cause: &str) -> bool {
     is_its_work(cause) || matches!(cause, "cpu.saturated" | "client.saturated")
 }
@@ -36,15 +39,19 @@ fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
     let suspected = finding.status == Status::Suspected;
     let why = match finding.cause.as_str() {
         // A service that works is no wrong-doer; a baseline tells whether it works more than before.
-        cause if suspected && is_its_work(cause) => "whether that is more than it should be shows beside an earlier run (--baseline)",
+        cause if suspected && is_its_work(cause) => {
+            "whether that is more than it should be shows beside an earlier run (--baseline)"
+        }
         // What it asks others for takes its time, as does its own work.
         "peer.slow" => "whether the other takes longer than it should shows beside an earlier run (--baseline)",
         // A client that has connected and sends late waits there as well as data that a network holds back.
         "network.shaping" if !holds_back(totals) => {
-            "nothing was dropped or sent again, and nothing here limits a rate: whether the client or the network takes longer than it should \
+            "nothing was dropped or sent again, and nothing here limits a rate: whether the client or the network \
+             takes longer than it should \
              shows beside an earlier run (--baseline)"
         }
-        // Where most of the machine idles, a thread that waits for a CPU has been woken on a busy one: nobody takes it CPUs.
+        // Where most of the machine idles, a thread that waits for a CPU has been woken on a busy one: nobody takes it
+        // CPUs.
         "cpu.contention" | "client.saturated" if suspected => {
             let idle = idle(totals).filter(|idle| *idle > MOSTLY_IDLE)?;
             return Some(format!("{:.1} % of all CPU time was idle: there is no lack of CPUs", idle * 100.0));
@@ -75,7 +82,8 @@ mod tests {
     fn told(cause: &str, status: Status, totals: &[(&str, f64)]) -> Status {
         let totals = totals.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let seen = Readings::of(&[Observation { observer: "step".into(), totals, ..Observation::default() }]);
-        let finding = Finding { cause: cause.into(), layer: Layer::Cpu, status, share: 0.5, evidence: vec![], relation: None };
+        let finding =
+            Finding { cause: cause.into(), layer: Layer::Cpu, status, share: 0.5, evidence: vec![], relation: None };
         without_a_baseline(finding, &seen).status
     }
 
@@ -90,7 +98,9 @@ mod tests {
 
     #[test]
     fn where_cpus_idle_nobody_lacks_one() {
-        let beside = |idle| told("client.saturated", Status::Suspected, &[("cpu.idle.seconds", idle), ("cpu.user.seconds", 4.0)]);
+        let beside = |idle| {
+            told("client.saturated", Status::Suspected, &[("cpu.idle.seconds", idle), ("cpu.user.seconds", 4.0)])
+        };
         assert_eq!((beside(6.0), beside(3.0)), (Status::NotJudged, Status::Suspected));
     }
 

@@ -25,7 +25,8 @@ pub struct SlowPart {
     pub middle: Share,
     /// The same of the slowest 1 %.
     pub slow: Share,
-    /// Of the difference between slowest and middle, the share that this part makes up; negative where the slowest have less of it.
+    /// Of the difference between slowest and middle, the share that this part makes up; negative where the slowest have
+    /// less of it.
     pub of_difference: f64,
 }
 
@@ -89,7 +90,8 @@ impl SlowPart {
 
 /// What is left of each class, which no leaf has.
 fn not_followed(parts: &[SlowPart], wholes: [f64; 3]) -> SlowPart {
-    let sums: [f64; 3] = parts.iter().fold([0.0; 3], |s, p| [s[0] + p.all.share, s[1] + p.middle.share, s[2] + p.slow.share]);
+    let sums: [f64; 3] =
+        parts.iter().fold([0.0; 3], |s, p| [s[0] + p.all.share, s[1] + p.middle.share, s[2] + p.slow.share]);
     let rest = |i: usize| {
         // What adding floating-point numbers leaves is nothing that was measured.
         let share = Some(1.0 - sums[i]).filter(|rest: &f64| *rest > 1e-9).unwrap_or(0.0);
@@ -101,17 +103,23 @@ fn not_followed(parts: &[SlowPart], wholes: [f64; 3]) -> SlowPart {
 fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String {
     let time = Unit::Nanoseconds.format(slow * 1e9);
     let times = slow / middle;
-    let head =
-        format!("The slowest 1 % ({time}, {} times the median)", if times >= 3.0 { format!("{times:.0}") } else { format!("{times:.1}") });
+    let head = format!(
+        "The slowest 1 % ({time}, {} times the median)",
+        if times >= 3.0 { format!("{times:.0}") } else { format!("{times:.1}") }
+    );
     if times < LIKE_THE_OTHERS {
         return format!("{head} are like the others.");
     }
     let large: Vec<&SlowPart> = parts.iter().filter(|p| p.of_difference >= WORTH_SAYING).take(2).collect();
     if large.is_empty() {
-        return format!("{head} differ in many things, each of them less than {:.0} % of the difference.", WORTH_SAYING * 100.0);
+        return format!(
+            "{head} differ in many things, each of them less than {:.0} % of the difference.",
+            WORTH_SAYING * 100.0
+        );
     }
     let doing = |p: &SlowPart| wording::doing_of(paths, p.layer, &p.component, |l| l.slow.seconds - l.middle.seconds);
-    let told: Vec<String> = large.iter().map(|p| format!("{} ({:.0} % of the difference)", doing(p), p.of_difference * 100.0)).collect();
+    let told: Vec<String> =
+        large.iter().map(|p| format!("{} ({:.0} % of the difference)", doing(p), p.of_difference * 100.0)).collect();
     format!("{head} take longer {}.", told.join(" and "))
 }
 
@@ -125,7 +133,8 @@ mod tests {
     fn the_slowest_are_told_with_what_they_wait_for() {
         let found = slow_ones(&followed::slow_locks().paths[0]).unwrap();
         assert!(
-            found.sentence.contains("take longer waiting for a lock held by mariadbd") && found.sentence.contains("times the median"),
+            found.sentence.contains("take longer waiting for a lock held by mariadbd")
+                && found.sentence.contains("times the median"),
             "{}",
             found.sentence
         );

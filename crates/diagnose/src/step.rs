@@ -90,11 +90,15 @@ impl StepFigures {
             clients: t.known("step.clients")?,
             measured: measured.map(|(n, s)| (n as u64, s)),
             turns_per_transaction: t.known("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0),
-            client_saturated: saturated.then(|| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
+            client_saturated: saturated
+                .then(|| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
             client_cpus: t.known("step.client.cpus").unwrap_or(1.0) as usize,
             client_errors: t.known("step.client.errors").unwrap_or(0.0) as u64,
             stalled_s: t.known("step.stalled.seconds").unwrap_or(0.0),
-            sweep: t.between("step.sweep.", "").filter_map(|(clients, throughput)| Some((clients.parse().ok()?, throughput))).collect(),
+            sweep: t
+                .between("step.sweep.", "")
+                .filter_map(|(clients, throughput)| Some((clients.parse().ok()?, throughput)))
+                .collect(),
             query_cache: t.known("step.query_cache").map(|on| on > 0.0),
         })
     }

@@ -53,8 +53,10 @@ impl Evidence<'_> {
 
     /// The differences of the hosts in these facts, a sentence each, this side first.
     pub fn host_clues(&self, other: &Evidence, what: &[&str]) -> Vec<String> {
-        let differences = hosts::differences(self.facts, other.facts).into_iter().filter(|d| what.contains(&d.what.as_str()));
-        let told = |d: HostDifference| format!("{} differs: {} on {}, {} on {}", d.what, d.base, self.name, d.new, other.name);
+        let differences =
+            hosts::differences(self.facts, other.facts).into_iter().filter(|d| what.contains(&d.what.as_str()));
+        let told =
+            |d: HostDifference| format!("{} differs: {} on {}, {} on {}", d.what, d.base, self.name, d.new, other.name);
         differences.map(told).collect()
     }
 }
@@ -100,13 +102,18 @@ impl Steps {
 
     /// Passes that the totals of a step are means of; at least 1.
     pub fn passes(&self, workload: &str, params: &Params) -> u32 {
-        let of_step = self.observations.iter().zip(&self.observation_runs).filter(|(o, _)| o.workload == workload && o.params == *params);
+        let of_step = self
+            .observations
+            .iter()
+            .zip(&self.observation_runs)
+            .filter(|(o, _)| o.workload == workload && o.params == *params);
         of_step.map(|(_, runs)| *runs).max().unwrap_or(1)
     }
 
     fn add_observation(&mut self, observation: &Observation) {
-        let same =
-            |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;
+        let same = |o: &Observation| {
+            o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer
+        };
         match self.observations.iter().position(same) {
             None if self.observations.len() >= 10 * MOST_STEPS => {}
             None => {
@@ -121,8 +128,9 @@ impl Steps {
     }
 }
 
-/// Takes the totals of another pass into the mean of those before. What an observer writes down only when it meets it did not happen in a
-/// pass that lacks it. Of other readings that not all passes have, or had in the same way, nothing is known: a mean would be of neither.
+/// Takes the totals of another pass into the mean of those before. What an observer writes down only when it meets it
+/// did not happen in a pass that lacks it. Of other readings that not all passes have, or had in the same way, nothing
+/// is known: a mean would be of neither.
 fn add_totals(into: &mut Observation, next: &Observation, n: f64) {
     let same_way = Way::of(&into.source) == Way::of(&next.source);
     if !same_way && Way::of(&next.source) != Way::Nothing {
@@ -137,15 +145,18 @@ fn add_totals(into: &mut Observation, next: &Observation, n: f64) {
     }
 }
 
-/// Takes the budget of another pass into the mean of those before. Each transaction counts the same, as in what is followed of them
-/// ([`followed::add`]) and in the load generator's account: a pass of which few were seen, at a bad moment, has no more to say than those few.
+/// Takes the budget of another pass into the mean of those before. Each transaction counts the same, as in what is
+/// followed of them ([`followed::add`]) and in the load generator's account: a pass of which few were seen, at a bad
+/// moment, has no more to say than those few.
 fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
     let (before, more) = (into.transactions as f64 * (n - 1.0), next.transactions as f64);
     let weight = if before + more > 0.0 { more / (before + more) } else { 1.0 / n };
     let (old, new) = (into.seconds_per_transaction * (1.0 - weight), next.seconds_per_transaction * weight);
     let time = if old + new > 0.0 { new / (old + new) } else { weight };
-    // A mean, as the totals of the observers are: a total divided by the transactions must not depend on the number of runs.
-    into.transactions = (into.transactions as f64 + (next.transactions as f64 - into.transactions as f64) / n).round() as u64;
+    // A mean, as the totals of the observers are: a total divided by the transactions must not depend on the number of
+    // runs.
+    into.transactions =
+        (into.transactions as f64 + (next.transactions as f64 - into.transactions as f64) / n).round() as u64;
     into.seconds_per_transaction = old + new;
     into.unexplained += (next.unexplained - into.unexplained) * time;
     for part in &next.parts {
@@ -155,7 +166,8 @@ fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
     }
     for part in &mut into.parts {
         let seen = next.parts.iter().find(|p| p.layer == part.layer && p.component == part.component);
-        part.seconds_per_transaction += (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) * weight;
+        part.seconds_per_transaction +=
+            (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) * weight;
         part.share += (seen.map_or(0.0, |p| p.share) - part.share) * time;
     }
 }

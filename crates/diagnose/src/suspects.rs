@@ -1,4 +1,5 @@
-//! The suspects, judged: guilty first, then suspected, then those that were looked at and found innocent, then those that nothing tells of.
+//! The suspects, judged: guilty first, then suspected, then those that were looked at and found innocent, then those
+//! that nothing tells of.
 
 use fingerpost_record::cause::{Cause, Need, cause};
 use fingerpost_record::{Finding, Readings, Relation, Status};
@@ -17,7 +18,10 @@ pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
             return Some(Finding::new(cause.name, cause.layer, Status::NotJudged, 0.0, why));
         };
         let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
-        Some(Finding { relation, ..Finding::new(cause.name, cause.layer, v.status, v.share.clamp(0.0, 1.0), v.evidence) })
+        Some(Finding {
+            relation,
+            ..Finding::new(cause.name, cause.layer, v.status, v.share.clamp(0.0, 1.0), v.evidence)
+        })
     };
     let mut found: Vec<Finding> = RULES.iter().filter_map(judged).collect();
     if facts.unasked {
@@ -30,8 +34,8 @@ pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
     found
 }
 
-/// Takes guilt from everybody where the step's row is not to be trusted, with the reason; but from the load generator, whose limit is what
-/// makes such a row untrusted.
+/// Takes guilt from everybody where the step's row is not to be trusted, with the reason; but from the load generator,
+/// whose limit is what makes such a row untrusted.
 pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
     let held = |f: &&mut Finding| f.status == Status::Guilty && f.cause != "client.saturated";
     for f in findings.iter_mut().filter(held) {
@@ -43,7 +47,8 @@ pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
     chain::order(findings);
 }
 
-/// What a verdict on a cause lacks, a sentence each; nothing where it lacks nothing: then the workload has no such thing.
+/// What a verdict on a cause lacks, a sentence each; nothing where it lacks nothing: then the workload has no such
+/// thing.
 fn missing(cause: &Cause, followed: bool, readings: &Readings) -> Option<Vec<String>> {
     let why = |need: &Need| match *need {
         Need::Followed => (!followed).then(|| NOT_FOLLOWED.to_owned()),

@@ -15,7 +15,8 @@ const BLOCKED: [(&str, Layer, &str); 8] = [
     ("other", Layer::Application, "blocked: not known by what"),
 ];
 
-/// Time of a server's threads in one state. It is the threads' and no request's: a thread that waits for work waits all day.
+/// Time of a server's threads in one state. It is the threads' and no request's: a thread that waits for work waits all
+/// day.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct State {
     /// The layer that the state belongs to.
@@ -28,8 +29,9 @@ pub struct State {
     pub share: f64,
 }
 
-/// The threads' time by state, the largest first; empty where nobody looked at them. What no reading tells of is no state, and a thread
-/// that waits for its own child is left out: the child's time is there itself, and where it came and went unseen, its CPU time is.
+/// The threads' time by state, the largest first; empty where nobody looked at them. What no reading tells of is no
+/// state, and a thread that waits for its own child is left out: the child's time is there itself, and where it came
+/// and went unseen, its CPU time is.
 pub fn threads(t: &Readings) -> Vec<State> {
     let Some(wall) = t.known("server.wall.seconds").filter(|w| *w > 0.0) else { return Vec::new() };
     let (user, kernel) = on_cpu(t);
@@ -39,20 +41,29 @@ pub fn threads(t: &Readings) -> Vec<State> {
         (Layer::Scheduler, "ready, waiting for a CPU", t.known("server.runqueue.seconds")),
         (Layer::Application, "waiting for the next request", t.known("server.idle.seconds")),
     ];
-    states.extend(BLOCKED.map(|(what, layer, state)| (layer, state, t.known(&format!("server.blocked.{what}.seconds")))));
-    let known = states.into_iter().filter_map(|(layer, state, seconds)| Some((layer, state, seconds.filter(|s| *s > 0.0)?)));
+    states
+        .extend(BLOCKED.map(|(what, layer, state)| (layer, state, t.known(&format!("server.blocked.{what}.seconds")))));
+    let known =
+        states.into_iter().filter_map(|(layer, state, seconds)| Some((layer, state, seconds.filter(|s| *s > 0.0)?)));
     let known: Vec<(Layer, &str, f64)> = known.collect();
     let life = (wall - t.known("server.blocked.child.seconds").unwrap_or(0.0)).max(known.iter().map(|k| k.2).sum());
-    let state = |(layer, state, seconds): (Layer, &str, f64)| State { layer, state: state.to_owned(), seconds, share: seconds / life };
+    let state = |(layer, state, seconds): (Layer, &str, f64)| State {
+        layer,
+        state: state.to_owned(),
+        seconds,
+        share: seconds / life,
+    };
     let mut found: Vec<State> = known.into_iter().map(state).collect();
     found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     found
 }
 
-/// Seconds in user code and in the kernel. Children that ended before they were looked at count with the CPU time that their parents
-/// waited for: ticks of all processes are then more than those of the threads that were seen.
+/// Seconds in user code and in the kernel. Children that ended before they were looked at count with the CPU time that
+/// their parents waited for: ticks of all processes are then more than those of the threads that were seen.
 fn on_cpu(t: &Readings) -> (Option<f64>, Option<f64>) {
-    let sum = |kind: &str| t.known(&format!("server.{kind}user.seconds")).zip(t.known(&format!("server.{kind}kernel.seconds")));
+    let sum = |kind: &str| {
+        t.known(&format!("server.{kind}user.seconds")).zip(t.known(&format!("server.{kind}kernel.seconds")))
+    };
     let larger = |a: Option<(f64, f64)>, b: Option<(f64, f64)>| match (a, b) {
         (Some(a), Some(b)) => Some(if a.0 + a.1 > b.0 + b.1 { a } else { b }),
         (a, b) => a.or(b),
@@ -74,7 +85,14 @@ mod tests {
         ];
         let t = Readings::by("threads", "made up", read.map(|(k, v)| (k.to_owned(), v)));
         let found: Vec<(String, f64)> = threads(&t).into_iter().map(|s| (s.state, s.share)).collect();
-        assert_eq!(found, [("blocked: a lock or condition".to_owned(), 0.6), ("user code".to_owned(), 0.2), ("kernel".to_owned(), 0.1)]);
+        assert_eq!(
+            found,
+            [
+                ("blocked: a lock or condition".to_owned(), 0.6),
+                ("user code".to_owned(), 0.2),
+                ("kernel".to_owned(), 0.1)
+            ]
+        );
         assert!(threads(&Readings::default()).is_empty());
         let shell = [
             ("server.wall.seconds", 10.0),

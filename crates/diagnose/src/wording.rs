@@ -1,4 +1,5 @@
-//! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of them.
+//! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of
+//! them.
 
 use fingerpost_record::cause::label;
 use fingerpost_record::paths::Leaf;
@@ -44,8 +45,9 @@ pub fn unexplained(findings: &[Finding]) -> &'static str {
     if named { "unexplained or of a cause whose share is not known" } else { "unexplained" }
 }
 
-/// What is said of shares that are not to be added up. Of a difference: where they are more than the causes explain together, with that. Of the
-/// time of requests (`explained` is none): where several are of one part, or all are more than the whole. Nothing where they exclude each other.
+/// What is said of shares that are not to be added up. Of a difference: where they are more than the causes explain
+/// together, with that. Of the time of requests (`explained` is none): where several are of one part, or all are more
+/// than the whole. Nothing where they exclude each other.
 pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<String> {
     let roots: Vec<&Finding> = findings.iter().filter(|f| follows_from(f).is_none()).collect();
     let Some(explained) = explained else { return of_requests(&roots) };
@@ -53,15 +55,19 @@ pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<Strin
         return None;
     }
     // Without consequences, whose shares are of their cause's parts, the others may be apart.
-    let why = if overlap(roots, explained) { SEVERAL } else { "what follows from another cause is counted for that cause as well" };
+    let why = if overlap(roots, explained) {
+        SEVERAL
+    } else {
+        "what follows from another cause is counted for that cause as well"
+    };
     Some(format!("The shares overlap: {why}. Together they explain {:.0} % of the difference.", explained * 100.0))
 }
 
 /// Why shares overlap where nothing tells which of the causes has a part.
 const SEVERAL: &str = "what several of these causes may explain is counted for each of them";
 
-/// The same of the time of requests, where a consequence says itself that it is one. The same figure to its last digit was not measured twice: such
-/// shares are of one part.
+/// The same of the time of requests, where a consequence says itself that it is one. The same figure to its last digit
+/// was not measured twice: such shares are of one part.
 fn of_requests(roots: &[&Finding]) -> Option<String> {
     let accused: Vec<&Finding> = roots.iter().copied().filter(|f| f.status.accuses() && f.share > 0.0).collect();
     let alike = |a: &Finding, b: &Finding| a.share.to_bits() == b.share.to_bits();
@@ -78,8 +84,8 @@ fn of_requests(roots: &[&Finding]) -> Option<String> {
 /// From this share on, one process is told as having had all that was waited for.
 const NEARLY_ALL: f64 = 0.9;
 
-/// A component as the end of “spends its time …”. Where several processes had what was waited for, it is not put down to the first of them alone: the
-/// two with the largest weight are named, and that there are others.
+/// A component as the end of “spends its time …”. Where several processes had what was waited for, it is not put down
+/// to the first of them alone: the two with the largest weight are named, and that there are others.
 pub fn doing_of(paths: &Paths, layer: Layer, component: &str, weight: impl Fn(&Leaf) -> f64) -> String {
     let of_part = || paths.leaves.iter().filter(|l| Place::of(l).component(l) == (layer, component));
     let mut sums: Vec<(&str, f64)> = Vec::new();
@@ -96,7 +102,8 @@ pub fn doing_of(paths: &Paths, layer: Layer, component: &str, weight: impl Fn(&L
     if sum >= NEARLY_ALL * all || first.is_empty() {
         return doing(component, largest);
     }
-    let large = |(whom, sum): &&(&str, f64)| !whom.is_empty() && *whom != name::IDLE_CPU && *sum > (1.0 - NEARLY_ALL) * all;
+    let large =
+        |(whom, sum): &&(&str, f64)| !whom.is_empty() && *whom != name::IDLE_CPU && *sum > (1.0 - NEARLY_ALL) * all;
     let named: Vec<&(&str, f64)> = sums.iter().filter(large).take(2).collect();
     let rest = all - named.iter().map(|(_, sum)| sum).sum::<f64>();
     let names: Vec<&str> = named.iter().map(|(whom, _)| *whom).collect();
@@ -131,7 +138,10 @@ mod tests {
         let told = overlapping(&[of("cpu.speed", 0.75, &[]), of("network.shaping", 0.5, &[])], None).unwrap();
         assert!(told.contains("overlap") && !told.contains("Together"), "{told}");
         assert_eq!(overlapping(&two[..1], None), None);
-        let chain = [of("app.work", 0.74, &[]), of("cpu.saturated", 0.88, &["it follows from app.work (more work), which comes first"])];
+        let chain = [
+            of("app.work", 0.74, &[]),
+            of("cpu.saturated", 0.88, &["it follows from app.work (more work), which comes first"]),
+        ];
         assert_eq!(overlapping(&chain, None), None, "a request's consequence says itself what it is");
         let one = [of("app.lock", 0.18, &[]), of("cpu.speed", 0.1, &[]), of("app.query_cache", 0.18, &[])];
         assert_eq!(
@@ -154,7 +164,10 @@ mod tests {
             relation: None,
         };
         let told = |found: Finding| unexplained(&[found]);
-        assert_eq!(told(of(0.0, fingerpost_record::Status::Suspected)), "unexplained or of a cause whose share is not known");
+        assert_eq!(
+            told(of(0.0, fingerpost_record::Status::Suspected)),
+            "unexplained or of a cause whose share is not known"
+        );
         assert_eq!(told(of(0.3, fingerpost_record::Status::Suspected)), "unexplained");
         assert_eq!(told(of(0.0, fingerpost_record::Status::Cleared)), "unexplained");
     }
@@ -205,7 +218,10 @@ mod tests {
             told(&[("the client", 0.22), ("the server itself", 0.44)]),
             "waiting for a CPU used by the server itself and the client"
         );
-        assert_eq!(told(&[("a", 0.3), ("b", 0.2), ("c", 0.1), ("d", 0.1)]), "waiting for a CPU used by a, b and others");
+        assert_eq!(
+            told(&[("a", 0.3), ("b", 0.2), ("c", 0.1), ("d", 0.1)]),
+            "waiting for a CPU used by a, b and others"
+        );
         assert_eq!(told(&[("a", 0.5), ("b", 0.05), ("c", 0.05)]), "waiting for a CPU used by a and others");
         assert_eq!(told(&[(name::IDLE_CPU, 0.5), ("b", 0.05), ("c", 0.04)]), "waiting for a CPU");
         assert_eq!(told(&[]), "waiting for a CPU");

@@ -1,4 +1,5 @@
-//! No verdict turns on a figure without a name: those of causes are in the registry (`fingerpost_record::cause`), each with its source.
+//! No verdict turns on a figure without a name: those of causes are in the registry (`fingerpost_record::cause`), each
+//! with its source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,10 @@ use std::path::{Path, PathBuf};
 fn rules() -> Vec<PathBuf> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let of = |folder: &str| fs::read_dir(src.join(folder)).unwrap().flatten().map(|entry| entry.path());
-    of("sides").chain(of("probes")).chain(["judging.rs", "rules.rs", "rules_io.rs"].map(|name| src.join(name))).collect()
+    of("sides")
+        .chain(of("probes"))
+        .chain(["judging.rs", "rules.rs", "rules_io.rs"].map(|name| src.join(name)))
+        .collect()
 }
 
 /// The figure that a word begins or ends with, brackets and commas left out.
@@ -25,11 +29,16 @@ fn unnamed(code: &str) -> Vec<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let beside = |at: usize| [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|i| words.get(i));
         let compares = |word: &str| ["<", ">", "<=", ">="].contains(&word);
-        let of_comparison = (0..words.len()).filter(|at| compares(words[*at])).flat_map(beside).any(|w| figure(w).is_some_and(own));
+        let of_comparison =
+            (0..words.len()).filter(|at| compares(words[*at])).flat_map(beside).any(|w| figure(w).is_some_and(own));
         of_comparison || line.contains("grows(") && words.iter().any(|w| figure(w).is_some_and(own))
     };
     let lines = code.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
-    lines.filter(|line| !line.trim_start().starts_with("//")).filter(compared).map(|line| line.trim().to_owned()).collect()
+    lines
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .filter(compared)
+        .map(|line| line.trim().to_owned())
+        .collect()
 }
 
 #[test]
@@ -61,7 +70,10 @@ fn no_verdict_turns_on_a_figure_without_a_source() {
         found.retain(|line| !printed.contains(&line.as_str()));
         assert_eq!(found, [""; 0], "{}", path.display());
     }
-    assert_eq!(without_a_source("const MORE: f64 = 0.2;\npub(super) const X: f64 = 5e-6;\nconst Y: f64 = Z.value;").len(), 2);
+    assert_eq!(
+        without_a_source("const MORE: f64 = 0.2;\npub(super) const X: f64 = 5e-6;\nconst Y: f64 = Z.value;").len(),
+        2
+    );
 }
 
 #[test]

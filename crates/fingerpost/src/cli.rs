@@ -15,7 +15,8 @@ use crate::{commands, output};
 
 mod mistake;
 
-/// Measures a computer from one system call up to a loaded server, compares two systems, and names the layer that makes one slow.
+/// Measures a computer from one system call up to a loaded server, compares two systems, and names the layer that makes
+/// one slow.
 #[derive(Debug, Parser)]
 #[command(
     name = "fingerpost",
@@ -75,8 +76,8 @@ pub enum Command {
     Man(commands::man::Args),
 }
 
-/// The arguments of this process, or the status with which it ends: help and version are shown and done, and what is wrong with the
-/// arguments is said, without a secret of theirs and with nothing that could act on the terminal.
+/// The arguments of this process, or the status with which it ends: help and version are shown and done, and what is
+/// wrong with the arguments is said, without a secret of theirs and with nothing that could act on the terminal.
 pub fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         let error = mistake::told(error, &words().skip(1).collect::<Vec<_>>(), Cli::command);
@@ -87,7 +88,8 @@ pub fn parse() -> Result<Cli, ExitCode> {
             Cow::Borrowed(_) if colored => (error.render().ansi().to_string(), Kind::Colored),
             without_secrets => (without_secrets.into_owned(), Kind::Text),
         };
-        let mut out = Guard::new(if wrong { Box::new(io::stderr()) as Box<dyn Write> } else { Box::new(io::stdout()) }, kind);
+        let mut out =
+            Guard::new(if wrong { Box::new(io::stderr()) as Box<dyn Write> } else { Box::new(io::stdout()) }, kind);
         // clap wraps its help, and not its errors.
         let help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         let width = if wrong && !help { output::error_width() } else { None };
@@ -112,9 +114,11 @@ mod tests {
         let cli = Cli::command();
         for command in cli.get_subcommands().chain([&cli]) {
             let name = command.get_name();
-            let text = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
+            let text =
+                command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
             assert!(text.contains("fingerpost "), "{name} has no example");
-            let long: Vec<&str> = text.lines().filter(|line| line.starts_with("  ") && line.chars().count() > 78).collect();
+            let long: Vec<&str> =
+                text.lines().filter(|line| line.starts_with("  ") && line.chars().count() > 78).collect();
             assert!(long.is_empty(), "{name}: {long:?}");
         }
     }

@@ -20,7 +20,8 @@ pub const SETTINGS: [&str; 2] = ["cc", "cflags"];
 /// The probe whose rows are built.
 const PROBE: &str = "cpu.flops";
 
-/// The article's flags, and its tuning for the machine at hand. (-march=native is x86's word for what others call -mcpu=native.)
+/// The article's flags, and its tuning for the machine at hand. (-march=native is x86's word for what others call
+/// -mcpu=native.)
 const CFLAGS: &str = if cfg!(target_arch = "x86_64") { "-O2 -march=native" } else { "-O2 -mcpu=native" };
 
 /// The settings with their defaults and a line of help, for `list`.
@@ -90,7 +91,10 @@ pub fn build(compile: &Compile, dir: &Path) -> anyhow::Result<Built> {
     };
     let mut built = Built::default();
     if compilers.is_empty() {
-        built.note = Some("no C compiler was found, so only the built-in kernels are measured; name one with --set cc=PATH".to_owned());
+        built.note = Some(
+            "no C compiler was found, so only the built-in kernels are measured; name one with --set cc=PATH"
+                .to_owned(),
+        );
     }
     for (i, compiler) in compilers.iter().enumerate() {
         let program = dir.join(format!("flops-{i}"));
@@ -144,15 +148,22 @@ fn title(file: &Path) -> String {
 
 /// The kind and the version in the first line of `--version`.
 ///
-/// `gcc (Debian 12.2.0-14) 12.2.0` and `cc (GCC) 13.1.1 20230614 (Red Hat)` end in the version and more; clang's comes behind the word.
+/// `gcc (Debian 12.2.0-14) 12.2.0` and `cc (GCC) 13.1.1 20230614 (Red Hat)` end in the version and more; clang's comes
+/// behind the word.
 fn parse_title(line: &str) -> Option<String> {
     let kind = match line {
         _ if line.contains("clang") => "clang",
-        _ if ["gcc", "cc"].iter().any(|name| line.split([' ', '-']).any(|word| word == *name)) || line.contains("(GCC)") => "gcc",
+        _ if ["gcc", "cc"].iter().any(|name| line.split([' ', '-']).any(|word| word == *name))
+            || line.contains("(GCC)") =>
+        {
+            "gcc"
+        }
         _ => line.split(' ').next()?,
     };
     let outside = outside_parentheses(line);
-    let version = outside.split([' ', '-']).find(|word| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.'))?;
+    let version = outside
+        .split([' ', '-'])
+        .find(|word| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.'))?;
     Some(format!("{kind} {version}"))
 }
 
@@ -174,9 +185,14 @@ fn run_compiler(compiler: &Compiler, cflags: &str, source: &Path, program: &Path
         .map_err(|e| format!("cannot start the compiler {}: {e}", compiler.file.display()))?;
     match output.status {
         Some(status) if status.success() && program.exists() => Ok(()),
-        Some(status) => Err(first_error(&String::from_utf8_lossy(&output.stderr), source)
-            .unwrap_or_else(|| format!("the compiler {} ended with {status} and made no program", compiler.file.display()))),
-        None => Err(format!("the compiler {} did not end within {} s and was killed", compiler.file.display(), DEADLINE.as_secs())),
+        Some(status) => Err(first_error(&String::from_utf8_lossy(&output.stderr), source).unwrap_or_else(|| {
+            format!("the compiler {} ended with {status} and made no program", compiler.file.display())
+        })),
+        None => Err(format!(
+            "the compiler {} did not end within {} s and was killed",
+            compiler.file.display(),
+            DEADLINE.as_secs()
+        )),
     }
 }
 
@@ -223,7 +239,8 @@ mod tests {
     fn a_compiler_that_is_not_there_or_fails_is_a_failed_row_with_its_reason() {
         let dir = tempfile::tempdir().unwrap();
         let probe = fingerpost_probes::find(PROBE).unwrap();
-        let compile = |cc: &str| Compile { cc: Some(vec![cc.into()]), cflags: "-O2".into(), modules: vec![Param::Int(1)], probe };
+        let compile =
+            |cc: &str| Compile { cc: Some(vec![cc.into()]), cflags: "-O2".into(), modules: vec![Param::Int(1)], probe };
         let built = build(&compile("/nowhere/gcc"), dir.path()).unwrap();
         assert!(built.rows.is_empty());
         assert_eq!((built.failed.len(), built.failed[0].outcome), (1, Outcome::Failed));

@@ -1,7 +1,7 @@
 //! What the word at the cursor may be: commands and options by clap, and names that only this machine knows.
 //!
-//! A shell's script (`fingerpost completions SHELL`) runs the program with [`VARIABLE`] set. Nothing is measured, kept or changed then, and
-//! what cannot be read is not offered.
+//! A shell's script (`fingerpost completions SHELL`) runs the program with [`VARIABLE`] set. Nothing is measured, kept
+//! or changed then, and what cannot be read is not offered.
 
 use std::ffi::OsStr;
 
@@ -68,7 +68,8 @@ fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
     if word.to_str().is_none_or(|w| w.starts_with('.') || w.contains('/')) {
         return PathCompleter::file().complete(word);
     }
-    let published = references::names().into_iter().map(|name| (format!("ref:{}", name.trim_start_matches("ref:")), String::new()));
+    let published =
+        references::names().into_iter().map(|name| (format!("ref:{}", name.trim_start_matches("ref:")), String::new()));
     beginning(word, latest().into_iter().chain(published).chain(kept()))
 }
 
@@ -108,7 +109,10 @@ fn described(word: &OsStr) -> Vec<CompletionCandidate> {
 fn beginning<T: AsRef<str>>(word: &OsStr, all: impl Iterator<Item = (T, String)>) -> Vec<CompletionCandidate> {
     let Some(word) = word.to_str() else { return Vec::new() };
     // A name may come from a file of somebody else: nothing of it may steer the terminal or the shell.
-    let plain = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control() || text::misleads(c));
+    let plain = |name: &str| {
+        !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control() || text::misleads(c))
+    };
     let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
-    fits.map(|(name, help)| CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))).collect()
+    fits.map(|(name, help)| CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into())))
+        .collect()
 }

@@ -75,7 +75,12 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     let mut scratch = scratch.context("cannot make a private directory for the run")?;
     let dir = work_dir(&mut scratch, options.dir.as_deref(), "work")?;
     let host = fingerpost_host::describe_for(&dir, &options.cpus);
-    let run = Run { profile: options.profile, seed: options.seed, label: options.label.clone(), ..begun(options.command.clone(), host) };
+    let run = Run {
+        profile: options.profile,
+        seed: options.seed,
+        label: options.label.clone(),
+        ..begun(options.command.clone(), host)
+    };
     let (writer, trouble) = open_writer(options.output.as_deref(), &run)?;
     let times = times(plan, options);
     let expected: Duration = times.iter().sum();
@@ -112,7 +117,8 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     Ok(Conducted { run, kept })
 }
 
-/// The rows of the plan, and those of the programs that must be built first. A program that cannot be built is a failed row.
+/// The rows of the plan, and those of the programs that must be built first. A program that cannot be built is a failed
+/// row.
 fn prepare(plan: &Plan, scratch: &mut Scratch, recorder: &mut Recorder) -> anyhow::Result<Vec<Row>> {
     let mut rows = plan.rows.clone();
     if let Some(compile) = &plan.compile {
@@ -142,14 +148,16 @@ pub fn begun(command: Vec<String>, host: Host) -> Run {
     }
 }
 
-/// The directory for the probes' files: of this name in the scratch directory, or a new one in the directory that the user named.
+/// The directory for the probes' files: of this name in the scratch directory, or a new one in the directory that the
+/// user named.
 pub fn work_dir(scratch: &mut Scratch, base: Option<&Path>, name: &str) -> anyhow::Result<PathBuf> {
     let Some(base) = base else { return Ok(scratch.subdir(name)?) };
     let made = scratch.directory_in(base).map(|(dir, _)| dir);
     made.or_else(|e| crate::exit::usage(format!("cannot use the directory {}: {e}", base.display())))
 }
 
-/// Where the run is kept from its beginning on: a file of the user's choice, or the archive; and what is to be said about that.
+/// Where the run is kept from its beginning on: a file of the user's choice, or the archive; and what is to be said
+/// about that.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -175,7 +183,8 @@ fn describe(plan: &Plan) -> String {
 
 /// The time for the probes: all of it, or half when labs share it.
 fn rows_budget(rows: &[Row], plan: &Plan, options: &Options) -> Duration {
-    let whole = options.budget.unwrap_or_else(|| profile::rows_budget(options.profile, rows.iter().map(|row| row.probe)));
+    let whole =
+        options.budget.unwrap_or_else(|| profile::rows_budget(options.profile, rows.iter().map(|row| row.probe)));
     if options.budget.is_some() && !plan.labs.is_empty() { whole / 2 } else { whole }
 }
 
@@ -221,23 +230,40 @@ fn clock_resolution() -> f64 {
     least.as_nanos() as f64
 }
 
-fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, stop: &AtomicBool, recorder: &mut Recorder) {
-    let (able, unable): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.probe.cpus_needed(&row.params) <= options.cpus.len());
+fn measure_rows(
+    rows: &[Row],
+    budget: Duration,
+    options: &Options,
+    dir: &Path,
+    stop: &AtomicBool,
+    recorder: &mut Recorder,
+) {
+    let (able, unable): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.probe.cpus_needed(&row.params) <= options.cpus.len());
     for row in unable {
         let (need, have) = (row.probe.cpus_needed(&row.params), options.cpus.len());
         let reason = format!("needs {need} CPUs, and this process may use {have}");
         recorder.measurement(row.probe.without_figure(row.params.clone(), Outcome::Skipped, reason));
     }
     let able: Vec<Row> = able.into_iter().cloned().collect();
-    let jobs: Vec<Job> =
-        able.iter().map(|row| Job { center: row.probe.center(&row.params), target: profile::target(options.profile, row) }).collect();
+    let jobs: Vec<Job> = able
+        .iter()
+        .map(|row| Job { center: row.probe.center(&row.params), target: profile::target(options.profile, row) })
+        .collect();
     let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::slice, dir, stop);
     let effort = profile::effort(options.profile, budget);
     rounds::run(&jobs, effort, options.seed, &mut executor, &mut RowListener { recorder, rows: &able });
 }
 
 /// Runs one lab. What it lacks is a skipped lab, said on standard error; a wrong setting ends the run.
-fn run_lab(lab: &LabRun, plan: &Plan, options: &Options, scratch: &mut Scratch, dir: &Path, recorder: &mut Recorder) -> anyhow::Result<()> {
+fn run_lab(
+    lab: &LabRun,
+    plan: &Plan,
+    options: &Options,
+    scratch: &mut Scratch,
+    dir: &Path,
+    recorder: &mut Recorder,
+) -> anyhow::Result<()> {
     let budget = lab_budget(plan, options);
     let result = (lab.lab.run)(&mut fingerpost_labs::Context {
         settings: &lab.settings,
@@ -278,8 +304,8 @@ pub fn clean_up(quiet: bool) {
 
 /// Sets the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the program at once.
 ///
-/// One that comes with the first does not count as the second: `timeout` signals its command and then the command's group, which is the
-/// same process once more.
+/// One that comes with the first does not count as the second: `timeout` signals its command and then the command's
+/// group, which is the same process once more.
 pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;

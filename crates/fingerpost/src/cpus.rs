@@ -20,8 +20,9 @@ pub fn parse_list(text: &str) -> anyhow::Result<Vec<usize>> {
 
 /// The CPUs to use, in the order of use.
 ///
-/// A list of the user's is taken as it stands. Else the allowed CPUs from the last one down, because most systems send their interrupts
-/// to the first; and behind the first chosen one, CPUs of other cores before its own siblings, which share its execution units.
+/// A list of the user's is taken as it stands. Else the allowed CPUs from the last one down, because most systems send
+/// their interrupts to the first; and behind the first chosen one, CPUs of other cores before its own siblings, which
+/// share its execution units.
 pub fn choose(list: Option<&str>) -> anyhow::Result<Vec<usize>> {
     let allowed = fingerpost_sys::affinity::allowed_cpus()?;
     if let Some(list) = list {
@@ -56,7 +57,12 @@ mod tests {
     #[test]
     fn lists_are_read_as_the_kernel_writes_them() {
         assert_eq!(parse_list("0-2,5\n").unwrap(), [0, 1, 2, 5]);
-        assert!(parse_list("").is_err() && parse_list("3-1").is_err() && parse_list("a").is_err() && parse_list("0-99999999").is_err());
+        assert!(
+            parse_list("").is_err()
+                && parse_list("3-1").is_err()
+                && parse_list("a").is_err()
+                && parse_list("0-99999999").is_err()
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A panic is a defect of this program. It is told in one sentence, and ends the process that it happened in.
 //!
-//! Nothing is unwound: release builds have no tables for it (`panic = "abort"`), a fifth of the binary. What a process had changed or made
-//! is undone as after `kill -9`: by its guardian, or by the sweep at the next start.
+//! Nothing is unwound: release builds have no tables for it (`panic = "abort"`), a fifth of the binary. What a process
+//! had changed or made is undone as after `kill -9`: by its guardian, or by the sweep at the next start.
 
 use std::any::Any;
 use std::panic::{self, PanicHookInfo};
@@ -35,7 +35,8 @@ fn sentence(info: &PanicHookInfo) -> String {
 }
 
 fn told(place: &str, payload: &dyn Any) -> String {
-    let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| payload.downcast_ref::<String>().cloned());
+    let text =
+        payload.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| payload.downcast_ref::<String>().cloned());
     let what = clean_short(text.as_deref().unwrap_or("no reason"), 300);
     format!(
         "this is a defect of fingerpost {}{place} ({what}); please report it, with the command, at {}/issues",
@@ -51,7 +52,10 @@ mod tests {
     #[test]
     fn a_panic_is_a_sentence_with_what_a_report_needs() {
         let sentence = told(" at a.rs:3", &"index\n\u{1b}[2J".to_owned());
-        assert!(sentence.contains("at a.rs:3 (index ") && sentence.contains("/issues") && !sentence.contains('\u{1b}'), "{sentence}");
+        assert!(
+            sentence.contains("at a.rs:3 (index ") && sentence.contains("/issues") && !sentence.contains('\u{1b}'),
+            "{sentence}"
+        );
     }
 
     /// Set for the process that panics: this test started again.

@@ -5,7 +5,11 @@ use fingerpost_compare::counterparts;
 /// What a probe or a lab's row is; nothing where no one here knows the name.
 pub fn of(name: &str) -> Option<String> {
     if let Some(probe) = fingerpost_probes::all().find(|probe| probe.name == name) {
-        let timed = if probe.timed.is_empty() { String::new() } else { format!(" Timed: {}.", probe.timed.trim_end_matches('.')) };
+        let timed = if probe.timed.is_empty() {
+            String::new()
+        } else {
+            format!(" Timed: {}.", probe.timed.trim_end_matches('.'))
+        };
         return Some(format!("{}.{timed}", probe.summary.trim_end_matches('.')));
     }
     if let Some(figure) = counterparts::published(name) {
@@ -33,7 +37,8 @@ mod tests {
 
     #[test]
     fn a_cause_that_names_probes_names_some_that_there_are() {
-        let pointed_at: Vec<&str> = fingerpost_probes::all().filter_map(|probe| of_probe(probe.name)).map(|cause| cause.name).collect();
+        let pointed_at: Vec<&str> =
+            fingerpost_probes::all().filter_map(|probe| of_probe(probe.name)).map(|cause| cause.name).collect();
         let named = CAUSES.iter().filter(|cause| !cause.probes.is_empty());
         named.for_each(|cause| assert!(pointed_at.contains(&cause.name), "{}: {:?}", cause.name, cause.probes));
     }

@@ -15,7 +15,8 @@ use fingerpost_sys::{child, task};
 
 use crate::plan::Row;
 
-/// What a slice may take beyond its own length, for setup, calibration, counting and teardown, before it counts as hung.
+/// What a slice may take beyond its own length, for setup, calibration, counting and teardown, before it counts as
+/// hung.
 const GRACE: Duration = Duration::from_secs(4);
 
 /// Starts probe processes, each for one slice of one row.
@@ -47,9 +48,15 @@ pub struct Surroundings {
 }
 
 impl<'a> ProcessExecutor<'a> {
-    /// An executor for these rows, with `slice` the measuring time of a probe's processes; each gets an empty directory of its own
-    /// below `dir`.
-    pub fn new(rows: &'a [Row], cpus: &'a [usize], slice: fn(&Probe) -> Duration, dir: &'a Path, stop: &'a AtomicBool) -> Self {
+    /// An executor for these rows, with `slice` the measuring time of a probe's processes; each gets an empty directory
+    /// of its own below `dir`.
+    pub fn new(
+        rows: &'a [Row],
+        cpus: &'a [usize],
+        slice: fn(&Probe) -> Duration,
+        dir: &'a Path,
+        stop: &'a AtomicBool,
+    ) -> Self {
         let slices = rows.iter().map(|row| slice(row.probe)).collect();
         let (program, surroundings) = (PathBuf::from("/proc/self/exe"), Surroundings::default());
         let (start, hints, serial) = (Instant::now(), vec![0; rows.len()], 0);
@@ -91,7 +98,9 @@ impl<'a> ProcessExecutor<'a> {
         }
         let slice = protocol::parse_answer(&String::from_utf8_lossy(&output.stdout), self.rows[row].probe.unit);
         match slice {
-            Slice::Failed(_) if !status.success() => Slice::Failed(format!("ended with {status}{}", first_line(&output.stderr))),
+            Slice::Failed(_) if !status.success() => {
+                Slice::Failed(format!("ended with {status}{}", first_line(&output.stderr)))
+            }
             other => other,
         }
     }
@@ -153,8 +162,8 @@ mod tests {
     fn slice_of(script: &str) -> Slice {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("program");
-        // Written by another process: a descriptor of ours, open for writing, could slip into a child that another test is just
-        // forking, and the program would be “text file busy”.
+        // Written by another process: a descriptor of ours, open for writing, could slip into a child that another test
+        // is just forking, and the program would be “text file busy”.
         let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\" && chmod 755 \"$1\"";
         assert!(Command::new("sh").args(["-c", write, "sh"]).arg(&program).arg(script).status().unwrap().success());
         let rows = [Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())];
@@ -169,7 +178,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_and_its_batch_size_remembered() {
-        let Slice::Samples(samples) = slice_of("echo resident 1000; echo batch 7; echo s 10 500 0; echo end") else { panic!() };
+        let Slice::Samples(samples) = slice_of("echo resident 1000; echo batch 7; echo s 10 500 0; echo end") else {
+            panic!()
+        };
         assert_eq!((samples.values, samples.batch), (vec![50.0], 7));
     }
 

@@ -48,7 +48,8 @@ pub fn command_line() -> Vec<String> {
     secret::cut_words(words.iter().map(String::as_str))
 }
 
-/// Prints an error as one sentence and chooses the exit status: 0 done, 1 `--fail-on` met, 2 usage or bad input, 3 a measurement failed.
+/// Prints an error as one sentence and chooses the exit status: 0 done, 1 `--fail-on` met, 2 usage or bad input, 3 a
+/// measurement failed.
 pub fn report(result: anyhow::Result<Done>) -> ExitCode {
     match result {
         Ok(done) => ExitCode::from(done as u8),
@@ -60,7 +61,8 @@ pub fn report(result: anyhow::Result<Done>) -> ExitCode {
     }
 }
 
-/// An error with what led to it, each once: many errors have what the system said in their own words. Its number is of no use to a reader.
+/// An error with what led to it, each once: many errors have what the system said in their own words. Its number is of
+/// no use to a reader.
 pub fn told(error: &anyhow::Error) -> String {
     error.chain().map(|part| without_number(&part.to_string())).fold(String::new(), |told, part| match told.as_str() {
         "" => part,

@@ -1,5 +1,5 @@
-//! Fingerpost measures a computer from one system call up to a loaded server, puts two systems side by side, and points at the
-//! layer that makes one of them slow.
+//! Fingerpost measures a computer from one system call up to a loaded server, puts two systems side by side, and points
+//! at the layer that makes one of them slow.
 #![forbid(unsafe_code)]
 
 mod ab;
@@ -32,7 +32,8 @@ use clap::CommandFactory;
 
 fn main() -> ExitCode {
     defect::ends_with(defect::STATUS);
-    // A probe process is this same binary. It must reach its loop with as little done, and as little memory touched, as possible.
+    // A probe process is this same binary. It must reach its loop with as little done, and as little memory touched, as
+    // possible.
     if let Some(status) = fingerpost_probes::child::dispatch() {
         return status;
     }

@@ -8,9 +8,11 @@ use crate::exit::{say, words};
 use crate::runs::plain;
 
 /// After what is kept in a file of the user's choice.
-const IN_A_FILE: &str = "as a page: fingerpost report ./FILE -o run.html; beside another run: fingerpost compare OTHER ./FILE";
+const IN_A_FILE: &str =
+    "as a page: fingerpost report ./FILE -o run.html; beside another run: fingerpost compare OTHER ./FILE";
 
-/// The next step after a command; nothing after those that are an end in themselves. What the command named, it names again.
+/// The next step after a command; nothing after those that are an end in themselves. What the command named, it names
+/// again.
 fn after(command: &Command) -> Option<Cow<'static, str>> {
     Some(Cow::Borrowed(match command {
         // A run in a file of its own is not the archive's latest, and what is seen of a command is not kept.
@@ -20,12 +22,17 @@ fn after(command: &Command) -> Option<Cow<'static, str>> {
         Command::Run(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
         Command::Explain(args) => {
             let run = args.run.as_deref().map_or(Some("latest"), plain)?;
-            return Some(format!("see it: fingerpost serve; as a file to mail: fingerpost report {run} -o run.html").into());
+            return Some(
+                format!("see it: fingerpost serve; as a file to mail: fingerpost report {run} -o run.html").into(),
+            );
         }
         Command::Show(args) => return after_show(plain(&args.run)?),
         Command::Compare(args) => {
             let (base, new) = args.sides();
-            return Some(format!("as a file to mail: fingerpost report {} {} -o comparison.html", plain(base)?, plain(new)?).into());
+            return Some(
+                format!("as a file to mail: fingerpost report {} {} -o comparison.html", plain(base)?, plain(new)?)
+                    .into(),
+            );
         }
         Command::Ab(_) => "both sides are kept: fingerpost archive list; see them: fingerpost serve",
         Command::List(args) => return args.next(),
@@ -34,7 +41,9 @@ fn after(command: &Command) -> Option<Cow<'static, str>> {
         Command::Replay(_) => "as a page: fingerpost replay -o mysteries.html",
         Command::Report(_) => "open it in a browser: it is one file, which can be mailed",
         Command::Archive(args) => return args.next().map(Cow::Borrowed),
-        Command::Load(_) => "beside what the service saw: fingerpost explain latest --client FILE, on the service's host",
+        Command::Load(_) => {
+            "beside what the service saw: fingerpost explain latest --client FILE, on the service's host"
+        }
         Command::Prove(_) => "in real servers, as root: fingerpost prove --servers --trials 10",
         Command::Fleet(args) => return args.next().map(Cow::Owned),
         Command::Serve(_) | Command::Site(_) | Command::Completions(_) | Command::Man(_) => return None,
@@ -45,12 +54,18 @@ fn after(command: &Command) -> Option<Cow<'static, str>> {
 fn after_show(run: &str) -> Option<Cow<'static, str>> {
     Some(match run {
         "latest" => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1".into(),
-        _ if run.starts_with("ref:") => format!("beside the latest run of this machine: fingerpost compare {run}").into(),
-        _ => format!("as a page: fingerpost report {run} -o run.html; beside another run: fingerpost compare {run} OTHER").into(),
+        _ if run.starts_with("ref:") => {
+            format!("beside the latest run of this machine: fingerpost compare {run}").into()
+        }
+        _ => format!(
+            "as a page: fingerpost report {run} -o run.html; beside another run: fingerpost compare {run} OTHER"
+        )
+        .into(),
     })
 }
 
-/// What is said after this command, for whom that helps: a person who reads both outputs, and asked for neither quiet nor another format.
+/// What is said after this command, for whom that helps: a person who reads both outputs, and asked for neither quiet
+/// nor another format.
 pub fn sentence(command: &Command) -> Option<Cow<'static, str>> {
     let people = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
     let silent = |word: &str| matches!(word, "-q" | "--quiet" | "--progress") || word.starts_with("--format");
@@ -69,7 +84,8 @@ mod tests {
     use crate::cli::Cli;
 
     fn after(words: &[&str]) -> Option<String> {
-        super::after(&Cli::try_parse_from(["fingerpost"].iter().chain(words)).expect("they can be parsed").command).map(Into::into)
+        super::after(&Cli::try_parse_from(["fingerpost"].iter().chain(words)).expect("they can be parsed").command)
+            .map(Into::into)
     }
 
     #[test]
@@ -77,7 +93,10 @@ mod tests {
         let latest = |words: &[&str]| after(words).is_some_and(|next| next.contains("latest"));
         assert!(latest(&["run"]) && latest(&["explain", "latest"]) && latest(&["explain", "--port", "80"]));
         for kept_elsewhere in [&["run", "-o", "r.json"][..], &["explain", "--port", "80", "-o", "r.json"]] {
-            assert!(!latest(kept_elsewhere) && after(kept_elsewhere).is_some_and(|next| next.contains("./FILE")), "{kept_elsewhere:?}");
+            assert!(
+                !latest(kept_elsewhere) && after(kept_elsewhere).is_some_and(|next| next.contains("./FILE")),
+                "{kept_elsewhere:?}"
+            );
         }
         assert_eq!(after(&["explain", "--", "true"]), None);
     }
@@ -102,9 +121,13 @@ mod tests {
             assert!(next.contains(has), "{words:?}: {next}");
         }
         // Of these no next step is known that could be typed as it stands.
-        for words in
-            [&["compare", "a,b", "c"][..], &["compare", "a[api=mmap]"], &["show", "-"], &["explain", "it's"], &["list", "app.build"]]
-        {
+        for words in [
+            &["compare", "a,b", "c"][..],
+            &["compare", "a[api=mmap]"],
+            &["show", "-"],
+            &["explain", "it's"],
+            &["list", "app.build"],
+        ] {
             assert_eq!(after(words), None, "{words:?}");
         }
     }

@@ -22,8 +22,8 @@ pub enum Listing {
     Json,
 }
 
-/// The style for standard output: colours only on a terminal that has them and where NO_COLOR is unset or empty, lines as long
-/// as they like where it is no terminal.
+/// The style for standard output: colours only on a terminal that has them and where NO_COLOR is unset or empty, lines
+/// as long as they like where it is no terminal.
 pub fn style(wide: bool) -> Style {
     if !io::stdout().is_terminal() {
         return Style { color: false, width: None, wide };
@@ -41,7 +41,8 @@ pub fn error_width() -> Option<usize> {
 
 /// A terminal that does not know its width (0 columns) is taken for one of 80.
 fn width_of(terminal: impl AsFd) -> usize {
-    let known = terminal_size::terminal_size_of(terminal).map(|(terminal_size::Width(columns), _)| usize::from(columns));
+    let known =
+        terminal_size::terminal_size_of(terminal).map(|(terminal_size::Width(columns), _)| usize::from(columns));
     known.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
@@ -57,7 +58,8 @@ pub fn lines(lines: &[String]) -> anyhow::Result<()> {
     write(|out| lines.iter().try_for_each(|line| writeln!(out, "{}", wrap::indented(line, 4, width))))
 }
 
-/// Writes to standard output through a buffer, past the guard that lets nothing through that acts on a terminal. An error that says that the reader has left is no error to the user (see `exit`).
+/// Writes to standard output through a buffer, past the guard that lets nothing through that acts on a terminal. An
+/// error that says that the reader has left is no error to the user (see `exit`).
 pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let kind = if style(false).color { Kind::Colored } else { Kind::Text };
     let mut out = Guard::new(BufWriter::new(io::stdout().lock()), kind);

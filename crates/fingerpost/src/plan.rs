@@ -32,14 +32,15 @@ pub fn parse_settings(words: &[String]) -> anyhow::Result<Settings> {
         let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             return usage(format!("“{word}” is not a setting: write --set KEY=VALUE, such as --set fds=500"));
         };
-        // Values of a lab may hold commas of their own (`cflags=-Wl,-O1`), so only a plan that varies the key takes them apart.
+        // Values of a lab may hold commas of their own (`cflags=-Wl,-O1`), so only a plan that varies the key takes
+        // them apart.
         settings.insert(key.to_owned(), value.split(',').map(Param::parse).collect());
     }
     Ok(settings)
 }
 
-/// Holds further settings, one a line: how a part of a comparison is told what must not stand in its command line. Private servers do
-/// not inherit it.
+/// Holds further settings, one a line: how a part of a comparison is told what must not stand in its command line.
+/// Private servers do not inherit it.
 pub const SECRET_SETTINGS: &str = "FINGERPOST_SECRET_SETTINGS";
 
 /// The words of `--set`, and those that a comparison hands down.
@@ -53,7 +54,8 @@ pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
     resolve_beside(names, settings, &[])
 }
 
-/// The same for a command that takes further settings by itself, so that a slip in the name of one is told with the right name.
+/// The same for a command that takes further settings by itself, so that a slip in the name of one is told with the
+/// right name.
 pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) -> anyhow::Result<Plan> {
     let mut plan = Plan::default();
     let mut used: Vec<&str> = Vec::new();
@@ -95,9 +97,14 @@ pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) ->
 pub fn unknown(name: &str) -> String {
     if let Some(figure) = published(name) {
         let of = figure.mean_of;
-        let instead =
-            if of.is_empty() { String::new() } else { format!("; it is the mean of {}, which can be measured", of.join(" and ")) };
-        return format!("“{name}” is a figure of published results and no probe{instead}; `fingerpost list {name}` says more");
+        let instead = if of.is_empty() {
+            String::new()
+        } else {
+            format!("; it is the mean of {}, which can be measured", of.join(" and "))
+        };
+        return format!(
+            "“{name}” is a figure of published results and no probe{instead}; `fingerpost list {name}` says more"
+        );
     }
     let near = suggest::nearest(name, known_names());
     let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
@@ -107,7 +114,10 @@ pub fn unknown(name: &str) -> String {
 /// Every name that can be measured: labs, families, probes.
 pub fn known_names() -> impl Iterator<Item = &'static str> {
     let probes = fingerpost_probes::all().map(|probe| probe.name);
-    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| lab.name).chain(fingerpost_probes::LABS.iter().map(|(name, _)| *name));
+    let labs = fingerpost_labs::REGISTRY
+        .iter()
+        .map(|lab| lab.name)
+        .chain(fingerpost_probes::LABS.iter().map(|(name, _)| *name));
     let families = fingerpost_probes::all().map(|probe| family(probe.name));
     labs.chain(families).chain(probes)
 }
@@ -128,7 +138,8 @@ fn add_rows<'a>(rows: &mut Vec<Row>, probe: &'static Probe, settings: &'a Settin
     }
 }
 
-/// A variant with every parameter that the user set replaced by each of the user's values that a probe with these variants can have.
+/// A variant with every parameter that the user set replaced by each of the user's values that a probe with these
+/// variants can have.
 fn vary<'a>(variant: Params, all: &[Params], settings: &'a Settings, used: &mut Vec<&'a str>) -> Vec<Params> {
     let mut variants = vec![variant];
     for (key, values) in settings {
@@ -137,7 +148,8 @@ fn vary<'a>(variant: Params, all: &[Params], settings: &'a Settings, used: &mut 
         }
         used.push(key);
         let able: Vec<&Param> = values.iter().filter(|value| values::can_be(all, key, value)).collect();
-        variants = variants.iter().flat_map(|v| able.iter().map(|value| v.clone().with(key, (*value).clone()))).collect();
+        variants =
+            variants.iter().flat_map(|v| able.iter().map(|value| v.clone().with(key, (*value).clone()))).collect();
     }
     variants
 }
@@ -158,7 +170,8 @@ fn lab_settings<'a>(lab: &Lab, settings: &'a Settings, used: &mut Vec<&'a str>) 
 }
 
 fn known_settings(plan: &Plan) -> Vec<String> {
-    let mut keys: Vec<String> = plan.rows.iter().flat_map(|row| row.params.iter().map(|(key, _)| key.to_owned())).collect();
+    let mut keys: Vec<String> =
+        plan.rows.iter().flat_map(|row| row.params.iter().map(|(key, _)| key.to_owned())).collect();
     keys.extend(plan.labs.iter().flat_map(|run| run.lab.settings.iter().map(|s| s.key.to_owned())));
     keys.extend(plan.compile.iter().flat_map(|_| compilers::SETTINGS.map(str::to_owned)));
     keys.push("dir".to_owned());
@@ -200,7 +213,9 @@ mod tests {
     fn a_lab_of_probes_is_measured_with_the_primitives_of_its_family() {
         let plan = resolve_words(&["memory"], &[]).unwrap();
         for name in ["memory.latency", "memory.read", "memory.write", "memory.copy"] {
-            let of = |lab: bool| plan.rows.iter().filter(|row| row.probe.name == name && row.probe.lab.is_some() == lab).count();
+            let of = |lab: bool| {
+                plan.rows.iter().filter(|row| row.probe.name == name && row.probe.lab.is_some() == lab).count()
+            };
             assert!(of(true) > of(false) && of(false) > 0, "{name}: {} {}", of(true), of(false));
         }
         let primitives = resolve_words(&["memory.read"], &[]).unwrap();
@@ -223,7 +238,8 @@ mod tests {
         assert!(error(&["nothing-like-it"], &[]).contains("fingerpost list"));
         let published = error(&["lmbench.null_io"], &[]);
         assert!(
-            published.contains("the mean of syscall.read and syscall.write") && published.contains("list lmbench.null_io"),
+            published.contains("the mean of syscall.read and syscall.write")
+                && published.contains("list lmbench.null_io"),
             "{published}"
         );
         assert!(error(&["syscall.select"], &["fdz=3"]).ends_with("; did you mean “fds”?"));

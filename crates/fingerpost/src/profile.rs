@@ -29,8 +29,8 @@ pub fn parser() -> impl TypedValueParser<Value = Profile> {
 /// Measuring time of one process, not counting its setup. See `docs/measuring.md` for why 40 ms.
 pub const SLICE: Duration = Duration::from_millis(40);
 
-/// Measuring time of one process of a laboratory's row: a laboratory has a hundred rows where a primitive has one, and its analysis
-/// draws on all of them together.
+/// Measuring time of one process of a laboratory's row: a laboratory has a hundred rows where a primitive has one, and
+/// its analysis draws on all of them together.
 pub const LAB_SLICE: Duration = Duration::from_millis(6);
 
 /// Measuring time of one process of this probe.
@@ -38,7 +38,8 @@ pub fn slice(probe: &Probe) -> Duration {
     if probe.lab.is_some() { LAB_SLICE } else { SLICE }
 }
 
-/// The largest range that a laboratory walks at the quick profile: setting up larger ones would take longer than all other rows.
+/// The largest range that a laboratory walks at the quick profile: setting up larger ones would take longer than all
+/// other rows.
 const QUICK_SIZE: i64 = 256 << 20;
 
 /// What is measured where nothing is named: nothing stands for every probe that is no lab's.
@@ -64,7 +65,8 @@ fn lab_row_budget(profile: Profile) -> Duration {
     })
 }
 
-/// The time that a profile allows these probes, one per row. Time for some primitives only need not be the time for all of them.
+/// The time that a profile allows these probes, one per row. Time for some primitives only need not be the time for all
+/// of them.
 pub fn rows_budget<'a>(profile: Profile, rows: impl Iterator<Item = &'a Probe>) -> Duration {
     // Its rows are few because each tells much, not because little was asked for.
     if profile == Profile::Screen {
@@ -86,7 +88,8 @@ pub fn budget(profile: Profile) -> Duration {
     })
 }
 
-/// The time that a profile allows one lab that loads a server, its start and the explaining included. What such a lab is told, it keeps to.
+/// The time that a profile allows one lab that loads a server, its start and the explaining included. What such a lab
+/// is told, it keeps to.
 pub fn lab_budget(profile: Profile) -> Duration {
     Duration::from_secs(match profile {
         Profile::Screen | Profile::Quick => 32,
@@ -115,5 +118,10 @@ pub fn target(profile: Profile, row: &Row) -> f64 {
         Profile::Standard | Profile::Imported => (0.009, 0.015),
         Profile::Thorough => (0.0075, 0.01),
     };
-    points * if matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams) { of_computing } else { of_others }
+    points
+        * if matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams) {
+            of_computing
+        } else {
+            of_others
+        }
 }

@@ -52,7 +52,8 @@ const STEPS: u64 = 1000;
 /// Work that goes on is not told to be further than this: a bar that stands at its end says that all is done.
 const ALMOST: u64 = 990;
 
-/// How far the work was told to be: never back, and not at its end before it has ended. Estimates of what is left may grow.
+/// How far the work was told to be: never back, and not at its end before it has ended. Estimates of what is left may
+/// grow.
 #[derive(Debug, Default)]
 struct Advance(AtomicU64);
 
@@ -153,7 +154,8 @@ mod tests {
     #[test]
     fn what_was_told_as_done_stays_so_and_the_end_is_not_told_before_it() {
         let advance = Advance::default();
-        let told: Vec<u64> = [0.0, 0.3, 0.1, f64::NAN, 0.5, -1.0, 0.9999, 1.0, 7.0, 0.2].map(|share| advance.to(share)).to_vec();
+        let told: Vec<u64> =
+            [0.0, 0.3, 0.1, f64::NAN, 0.5, -1.0, 0.9999, 1.0, 7.0, 0.2].map(|share| advance.to(share)).to_vec();
         assert_eq!(told, [0, 300, 300, 300, 500, 500, ALMOST, ALMOST, ALMOST, ALMOST]);
     }
 }

@@ -8,7 +8,9 @@ use fingerpost_measure::estimate;
 use fingerpost_measure::rounds::{JobState, Listener};
 use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
-use fingerpost_record::{Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, too_few_processes};
+use fingerpost_record::{
+    Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, too_few_processes,
+};
 
 use crate::plan::Row;
 use crate::progress::Progress;
@@ -168,19 +170,26 @@ fn outcome(row: &Row, state: &JobState) -> (Outcome, Option<String>) {
         (None, Some(reason), None) => (Outcome::Failed, Some(reason.clone())),
         (None, Some(reason), Some(_)) => {
             let tried = processes + state.failures.len();
-            (Outcome::Untrusted, Some(format!("{} of {tried} processes failed, the last one so: {reason}", state.failures.len())))
+            (
+                Outcome::Untrusted,
+                Some(format!("{} of {tried} processes failed, the last one so: {reason}", state.failures.len())),
+            )
         }
         (None, None, None) => (Outcome::Failed, Some("not measured before the run ended".to_owned())),
-        (None, None, Some(_)) if processes < MIN_PROCESSES => (Outcome::Untrusted, Some(too_few_processes(processes, MIN_PROCESSES))),
-        (None, None, Some(_)) if mostly_disturbed(row, state) => {
-            (Outcome::Untrusted, Some("most of its processes were interrupted in nearly every batch; is the machine busy?".to_owned()))
+        (None, None, Some(_)) if processes < MIN_PROCESSES => {
+            (Outcome::Untrusted, Some(too_few_processes(processes, MIN_PROCESSES)))
         }
+        (None, None, Some(_)) if mostly_disturbed(row, state) => (
+            Outcome::Untrusted,
+            Some("most of its processes were interrupted in nearly every batch; is the machine busy?".to_owned()),
+        ),
         (None, None, Some(_)) => (Outcome::Measured, None),
     }
 }
 
-/// Whether a probe that should only compute had hardly a batch undisturbed in most of its processes, so that their values are made of
-/// disturbed ones. (One that blocks is switched by its nature, and where all processes count, a few undisturbed ones are enough.)
+/// Whether a probe that should only compute had hardly a batch undisturbed in most of its processes, so that their
+/// values are made of disturbed ones. (One that blocks is switched by its nature, and where all processes count, a few
+/// undisturbed ones are enough.)
 fn mostly_disturbed(row: &Row, state: &JobState) -> bool {
     let computes = matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams)
         && row.probe.center(&row.params).across_slowed.is_some();
@@ -201,9 +210,18 @@ mod tests {
     }
 
     fn state(processes: usize, disturbed: usize) -> JobState {
-        let one = Process { value: Some(50.0), samples: vec![50.0; 100], disturbed: (0..disturbed as u32).collect(), ..Process::default() };
+        let one = Process {
+            value: Some(50.0),
+            samples: vec![50.0; 100],
+            disturbed: (0..disturbed as u32).collect(),
+            ..Process::default()
+        };
         let values = vec![50.0; processes];
-        JobState { processes: vec![one; processes], estimate: estimate::across_processes(&values), ..JobState::default() }
+        JobState {
+            processes: vec![one; processes],
+            estimate: estimate::across_processes(&values),
+            ..JobState::default()
+        }
     }
 
     #[test]
@@ -213,7 +231,8 @@ mod tests {
         assert_eq!((few.outcome, few.reason.unwrap().contains("only 2")), (Outcome::Untrusted, true));
         assert_eq!(measurement(&row(), &state(8, 60)).outcome, Outcome::Measured, "forty are left");
         assert_eq!(measurement(&row(), &state(8, 97)).outcome, Outcome::Untrusted);
-        let read = |size: i64| Row::new(fingerpost_probes::find("memory.read").unwrap(), Params::new().with("size", size));
+        let read =
+            |size: i64| Row::new(fingerpost_probes::find("memory.read").unwrap(), Params::new().with("size", size));
         assert_eq!(measurement(&read(16 << 10), &state(8, 97)).outcome, Outcome::Untrusted);
         assert_eq!(measurement(&read(64 << 20), &state(8, 97)).outcome, Outcome::Measured, "all processes count");
         let failed = JobState { failures: vec!["crashed".into()], ..JobState::default() };
@@ -228,18 +247,25 @@ mod tests {
     #[test]
     fn a_lab_that_gave_nothing_has_a_row_of_each_kind_in_its_unit() {
         let dir = tempfile::tempdir().unwrap();
-        let (stop, progress) = (AtomicBool::new(false), Progress::start("a test", Duration::ZERO, Progressing::unless(true)));
-        let mut recorder = Recorder::new(Run::default(), Writer::at(dir.path().join("run.json")), progress, &stop, None);
+        let (stop, progress) =
+            (AtomicBool::new(false), Progress::start("a test", Duration::ZERO, Progressing::unless(true)));
+        let mut recorder =
+            Recorder::new(Run::default(), Writer::at(dir.path().join("run.json")), progress, &stop, None);
         let lab = &fingerpost_labs::site::LAB;
         let (space, _) = lab.rows.iter().find(|(of, _)| of.probe == "site.space").unwrap();
         recorder.put(space.without_figure(Params::new(), Outcome::Failed, "the disk is full".into()));
         recorder.lab_without_figure(lab, Outcome::Skipped, "no room");
         let rows = &recorder.run.measurements;
         assert_eq!(rows.len(), lab.rows.len(), "what it had given stays the only row of its kind");
-        let unit = |name: &str| rows.iter().find(|row| row.probe == name).map(|row| (row.unit, row.better, row.outcome)).unwrap();
+        let unit = |name: &str| {
+            rows.iter().find(|row| row.probe == name).map(|row| (row.unit, row.better, row.outcome)).unwrap()
+        };
         assert_eq!(unit("site.space"), (Unit::Bytes, Better::Lower, Outcome::Failed));
         assert_eq!(unit("site.readers"), (Unit::PerSecond, Better::Higher, Outcome::Skipped));
         assert_eq!(unit("site.import"), (Unit::Nanoseconds, Better::Lower, Outcome::Skipped));
-        assert!(rows.iter().all(|row| row.reason.is_some() && row.version == 2), "a site's rows are of the second version");
+        assert!(
+            rows.iter().all(|row| row.reason.is_some() && row.version == 2),
+            "a site's rows are of the second version"
+        );
     }
 }

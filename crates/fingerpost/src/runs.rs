@@ -10,8 +10,8 @@ use fingerpost_record::{Params, Run, lean, load};
 use crate::exit::usage;
 
 /// What RUN may be, for the help of every command that takes one.
-pub const HELP: &str =
-    "A path, the start of a run's id, `latest`, `latest~1` (the one before), `ref:NAME` (a reference system), or `-` (standard input)";
+pub const HELP: &str = "A path, the start of a run's id, `latest`, `latest~1` (the one before), `ref:NAME` (a \
+    reference system), or `-` (standard input)";
 
 /// Runs that are read at a time: enough to keep the CPUs busy, few enough to need little memory.
 const BATCH: usize = 64;
@@ -53,7 +53,8 @@ pub fn file(wanted: &OsStr) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// One run as a word that a shell takes as it is; nothing for several, a part of one, or standard input, which cannot be read again.
+/// One run as a word that a shell takes as it is; nothing for several, a part of one, or standard input, which cannot
+/// be read again.
 pub fn plain(run: &OsStr) -> Option<&str> {
     let safe = |c: char| c.is_ascii_alphanumeric() || "._~:/@+-".contains(c);
     run.to_str().filter(|run| *run != "-" && !run.is_empty() && run.chars().all(safe))
@@ -92,8 +93,8 @@ pub fn sides(base: &OsStr, new: &OsStr) -> anyhow::Result<(Side, Side)> {
     Ok((base, new))
 }
 
-/// The side that a comma-separated list names. Each word is a RUN, may be a directory (every run file in it), and may be followed
-/// by `[KEY=VALUE]` for the rows with that parameter. The samples are not read.
+/// The side that a comma-separated list names. Each word is a RUN, may be a directory (every run file in it), and may
+/// be followed by `[KEY=VALUE]` for the rows with that parameter. The samples are not read.
 pub fn side(words: &OsStr) -> anyhow::Result<Side> {
     let mut wanted = Vec::new();
     let Some(words) = words.to_str() else {
@@ -132,7 +133,8 @@ fn sources(word: &str) -> anyhow::Result<Vec<From>> {
 
 /// The run files of a directory in the order of their names, which for ids is that of time.
 fn run_files(dir: &Path) -> anyhow::Result<Vec<From>> {
-    let mut files = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    let mut files =
+        std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
     files.retain(|path| path.extension().is_some_and(|e| e == "json"));
     files.sort();
     if files.is_empty() {
@@ -154,7 +156,10 @@ fn read_all(batch: &[Wanted]) -> Vec<anyhow::Result<Run>> {
         let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || read_part(part)).map_err(|_| part);
         let parts: Vec<_> = batch.chunks(each).map(start).collect();
         let defect = |_| vec![Err(anyhow::anyhow!("reading a run met a defect"))];
-        parts.into_iter().flat_map(|part| part.map_or_else(read_part, |thread| thread.join().unwrap_or_else(defect))).collect()
+        parts
+            .into_iter()
+            .flat_map(|part| part.map_or_else(read_part, |thread| thread.join().unwrap_or_else(defect)))
+            .collect()
     })
 }
 

@@ -1,4 +1,5 @@
-//! `compare --settle`: where several things differ between two sides, each is measured by itself here, in pairs, all else as on the base side.
+//! `compare --settle`: where several things differ between two sides, each is measured by itself here, in pairs, all
+//! else as on the base side.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,9 +27,11 @@ const MOST: usize = 6;
 const OF_PROBES: f64 = 60.0;
 /// Seconds for a change of a lab whose sides take turns stretch by stretch: at least seven pairs of each step.
 const OF_STRETCHES: f64 = 120.0;
-/// Turns of another lab for each side at the least: three of the query cache left 0.36 to 19.83 times (`bench/RESULTS.md`).
+/// Turns of another lab for each side at the least: three of the query cache left 0.36 to 19.83 times
+/// (`bench/RESULTS.md`).
 const TURNS: usize = 6;
-/// Seconds of a turn. In the 6 s of those three a database, which was started anew each time, had but its shortest steps, right after a start.
+/// Seconds of a turn. In the 6 s of those three a database, which was started anew each time, had but its shortest
+/// steps, right after a start.
 const OF_TURN: f64 = 20.0;
 
 /// How to settle.
@@ -40,8 +43,8 @@ pub struct Options {
     /// With --settle: allow changes of the system (placements of swap); every change is undone
     #[arg(long, requires = "settle")]
     pub allow_system_changes: bool,
-    /// With --settle: a further setting of what is measured (such as manifest=FILE for `launch`), or one that a record may not choose: a
-    /// program, a file, code that is loaded
+    /// With --settle: a further setting of what is measured (such as manifest=FILE for `launch`), or one that a record
+    /// may not choose: a program, a file, code that is loaded
     #[arg(long, value_name = "KEY=VALUE", requires = "settle")]
     pub set: Vec<String>,
     /// No progress, no notes
@@ -67,7 +70,8 @@ pub fn refused(base: &Side, new: &Side, comparison: &Comparison) -> anyhow::Resu
     for (label, side) in [("BASE", base), ("NEW", new)] {
         if side.imported || side.info.source.is_some() {
             return usage(format!(
-                "{label} ({}) are published or imported figures; --settle measures both sides' settings here, which needs two runs of \
+                "{label} ({}) are published or imported figures; --settle measures both sides' settings here, which \
+                 needs two runs of \
                  this tool: compare without it, or see `fingerpost replay` for published tables",
                 side.info.name
             ));
@@ -85,7 +89,8 @@ pub fn refused(base: &Side, new: &Side, comparison: &Comparison) -> anyhow::Resu
     }
     if settable(comparison).next().is_none() {
         return usage(
-            "nothing that --settle could set differs between the sides: no parameter that all rows of a side share, no version and no \
+            "nothing that --settle could set differs between the sides: no parameter that all rows of a side share, no \
+             version and no \
              setting of a server",
         );
     }
@@ -97,9 +102,11 @@ fn settable(comparison: &Comparison) -> impl Iterator<Item = &Change> {
     comparison.changes.iter().filter(|change| change.kind != Kind::Client)
 }
 
-/// Measures each change by itself. What cannot be measured is told with its reason; an interrupt ends with what is known until then.
+/// Measures each change by itself. What cannot be measured is told with its reason; an interrupt ends with what is
+/// known until then.
 pub fn settle(comparison: &Comparison, options: &Options, stop: &AtomicBool) -> Vec<Settled> {
-    let all: Vec<_> = settable(comparison).take(MOST).map(|change| (change, planned(comparison, change, options))).collect();
+    let all: Vec<_> =
+        settable(comparison).take(MOST).map(|change| (change, planned(comparison, change, options))).collect();
     let times: Vec<f64> = all.iter().filter_map(|(_, pair)| pair.as_ref().ok()?.args.budget).collect();
     if times.len() > 1 && !options.quiet {
         let in_all = about(times.iter().sum());
@@ -108,7 +115,9 @@ pub fn settle(comparison: &Comparison, options: &Options, stop: &AtomicBool) -> 
     let mut settled = Vec::new();
     for (change, pair) in all {
         settled.push(match pair {
-            Ok(_) if stop.load(Ordering::Relaxed) => Settled::not_done(change, None, "it was interrupted before".into()),
+            Ok(_) if stop.load(Ordering::Relaxed) => {
+                Settled::not_done(change, None, "it was interrupted before".into())
+            }
             Ok(pair) => measured(&pair, options, stop),
             Err((row, reason)) => Settled::not_done(change, row, reason),
         });
@@ -127,7 +136,11 @@ fn time(given: Option<f64>, lab: Option<&fingerpost_labs::Lab>) -> (f64, usize) 
 }
 
 /// The pair for a change, or why there is none.
-fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options) -> Result<Pair<'a>, (Option<&'a Row>, String)> {
+fn planned<'a>(
+    comparison: &'a Comparison,
+    change: &'a Change,
+    options: &Options,
+) -> Result<Pair<'a>, (Option<&'a Row>, String)> {
     let row = target(comparison, change).ok_or((None, "no row that it concerns is on both sides".to_owned()))?;
     let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.rows.iter().any(|(of, _)| of.probe == row.probe));
     let setting = |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
@@ -146,7 +159,9 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
         if let Some((what, setting)) = by_the_user(&k).filter(|(_, setting)| !named(setting.trim_end_matches('='))) {
             return Err((
                 Some(row),
-                format!("{what} ({v}), which a record may not choose: fingerpost ab {name} with {setting}… measures it"),
+                format!(
+                    "{what} ({v}), which a record may not choose: fingerpost ab {name} with {setting}… measures it"
+                ),
             ));
         }
         let Some(key) = told(&k).filter(|key| !named(key)) else { continue };
@@ -183,7 +198,9 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
 fn no_setting(what: &str, name: &str) -> String {
     match by_the_user(what) {
         Some((words, setting)) => {
-            format!("{words}, which a record may not choose: fingerpost ab {name} --a {setting}… --b {setting}… measures it")
+            format!(
+                "{words}, which a record may not choose: fingerpost ab {name} --a {setting}… --b {setting}… measures it"
+            )
         }
         None => format!("{what} is no setting of {name}"),
     }
@@ -194,7 +211,8 @@ fn is_unstated(setting: &str, value: &str) -> bool {
     UNSTATED.contains(&value) && !(value == "none" && OR_NONE.contains(&setting))
 }
 
-/// What only the user may choose, a program and a place for files, by the parameter that states it: in words, and how `ab` takes it.
+/// What only the user may choose, a program and a place for files, by the parameter that states it: in words, and how
+/// `ab` takes it.
 fn by_the_user(what: &str) -> Option<(&'static str, &'static str)> {
     match what {
         SERVER_PREFIX => Some(("the server was started behind other words", "server-prefix=")),
@@ -206,7 +224,11 @@ fn by_the_user(what: &str) -> Option<(&'static str, &'static str)> {
 /// The row that a change concerns and that differs most.
 fn target<'a>(comparison: &'a Comparison, change: &Change) -> Option<&'a Row> {
     let size = |row: &&Row| row.log().map_or(0.0, f64::abs);
-    comparison.rows.iter().filter(|row| change.concerns(row) && row.ratio.is_some()).max_by(|a, b| size(a).total_cmp(&size(b)))
+    comparison
+        .rows
+        .iter()
+        .filter(|row| change.concerns(row) && row.ratio.is_some())
+        .max_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
 /// The setting that a parameter of rows is set by, where its name is another.
@@ -230,13 +252,18 @@ fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
     if !options.quiet {
         let of = format!("{} {}", pair.row.probe, pair.row.params);
         let time = pair.args.budget.map_or_else(String::new, |seconds| format!(": {}", about(seconds)));
-        let turns = if pair.args.least_turns == TURNS { format!(", longer where {TURNS} turns a side need it") } else { String::new() };
+        let turns = if pair.args.least_turns == TURNS {
+            format!(", longer where {TURNS} turns a side need it")
+        } else {
+            String::new()
+        };
         say(&format!("measuring {} alone, by {}{time}{turns}", pair.change.words(), of.trim_end()));
     }
-    let (mut runs, alone) = match ab::plan_pair(&pair.args).and_then(|planned| ab::take_pair(&pair.args, &planned, stop)) {
-        Ok(measured) => measured,
-        Err(e) => return not_done(e),
-    };
+    let (mut runs, alone) =
+        match ab::plan_pair(&pair.args).and_then(|planned| ab::take_pair(&pair.args, &planned, stop)) {
+            Ok(measured) => measured,
+            Err(e) => return not_done(e),
+        };
     let Some(row) = same_row(&alone, pair.row) else {
         let of_app = pair.row.params.get("app").is_some();
         let hint = if of_app { "; if the applications were named by a manifest, add --set manifest=FILE" } else { "" };
@@ -255,7 +282,8 @@ fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
     let ids = if kept.is_ok() { runs.map(|run| run.id).to_vec() } else { Vec::new() };
     let settled = Settled::judged(pair.change, pair.row, row, ids);
     let unresolved = settled.answer == Answer::Unresolved;
-    let why = unresolved.then(|| format!("it was measured {} a side; more time, by --budget, may tell", counted(tried as u64, "time")));
+    let why = unresolved
+        .then(|| format!("it was measured {} a side; more time, by --budget, may tell", counted(tried as u64, "time")));
     Settled { reason: why, ..settled }
 }
 
@@ -284,10 +312,21 @@ mod tests {
 
     fn run(params: Params, per_second: f64) -> Run {
         let probe = "database.throughput";
-        let mut row = Measurement::without_figure(probe, 1, params, Unit::PerSecond, Better::Higher, Outcome::Measured, String::new());
+        let mut row = Measurement::without_figure(
+            probe,
+            1,
+            params,
+            Unit::PerSecond,
+            Better::Higher,
+            Outcome::Measured,
+            String::new(),
+        );
         row.reason = None;
-        row.estimate = Some(Estimate { value: per_second, low: per_second * 0.99, high: per_second * 1.01, confidence: 0.95 });
-        row.processes = (0..9).map(|i| Process { value: Some(per_second * (1.0 + 0.001 * f64::from(i))), ..Process::default() }).collect();
+        row.estimate =
+            Some(Estimate { value: per_second, low: per_second * 0.99, high: per_second * 1.01, confidence: 0.95 });
+        row.processes = (0..9)
+            .map(|i| Process { value: Some(per_second * (1.0 + 0.001 * f64::from(i))), ..Process::default() })
+            .collect();
         Run { measurements: vec![row], ..Run::default() }
     }
 
@@ -316,7 +355,11 @@ mod tests {
     #[test]
     fn a_launch_is_settled_with_the_memory_and_the_caches_of_its_rows() {
         let launch = |pressure: &str, placement: &str, seconds: f64| {
-            let params = Params::new().with("app", "sh").with("placement", placement).with("state", "cold").with("pressure", pressure);
+            let params = Params::new()
+                .with("app", "sh")
+                .with("placement", placement)
+                .with("state", "cold")
+                .with("pressure", pressure);
             let mut of = run(params.with("swap_size", 64 << 20), seconds);
             of.measurements[0].probe = "launch.time".into();
             of
@@ -339,15 +382,23 @@ mod tests {
     #[test]
     fn what_only_the_user_may_choose_is_not_left_out_in_silence() {
         let of = |key: &str, value: &str, cache: &str, rate: f64| {
-            run(Params::new().with("engine", "mariadb").with("clients", 8).with("query_cache", cache).with(key, value), rate)
+            run(
+                Params::new().with("engine", "mariadb").with("clients", 8).with("query_cache", cache).with(key, value),
+                rate,
+            )
         };
-        for (key, value, setting) in [(SERVER_PREFIX, "taskset -c 0", "server-prefix=…"), (DIR_FS, "xfs", "dir=…")] {
+        for (key, value, setting) in [(SERVER_PREFIX, "taskset -c 0", "server-prefix=…"), (DIR_FS, "xfs", "dir=…")]
+        {
             // It is the same on both sides: without it the pair would be of something else.
             let c = compare(&[of(key, value, "off", 100.0)], &[of(key, value, "on", 300.0)], &Default::default());
             let (_, why) = planned(&c, &c.changes[0], &options()).err().unwrap();
             assert!(why.contains(value) && why.contains(setting), "{why}");
             // It is the change itself.
-            let c = compare(&[of(key, value, "off", 100.0)], &[of("query_cache", "off", "off", 300.0)], &Default::default());
+            let c = compare(
+                &[of(key, value, "off", 100.0)],
+                &[of("query_cache", "off", "off", 300.0)],
+                &Default::default(),
+            );
             let change = c.changes.iter().find(|change| change.what == key).unwrap();
             assert_eq!((change.base.as_str(), change.new.as_str()), (value, "default"));
             let (_, why) = planned(&c, change, &options()).err().unwrap();
@@ -361,14 +412,20 @@ mod tests {
     #[test]
     fn a_lab_gets_the_time_that_its_way_to_take_turns_needs_unless_one_is_given() {
         let lab = |name: &str| fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == name).copied();
-        assert_eq!([lab("database"), lab("launch"), None].map(|lab| time(None, lab)), [(120.0, 3), (240.0, 6), (60.0, 3)]);
+        assert_eq!(
+            [lab("database"), lab("launch"), None].map(|lab| time(None, lab)),
+            [(120.0, 3), (240.0, 6), (60.0, 3)]
+        );
         assert_eq!([lab("launch"), None].map(|lab| time(Some(10.0), lab)), [(10.0, 3); 2]);
         let of = |cache: &str, rate: f64| run(Params::new().with("clients", 8).with("query_cache", cache), rate);
         let comparison = compare(&[of("off", 100.0)], &[of("on", 300.0)], &Default::default());
         let pair = planned(&comparison, &comparison.changes[0], &options()).ok().unwrap();
         assert_eq!((pair.args.budget, pair.args.least_turns), (Some(120.0), 3));
         // One row that the pair has, without what differs by design.
-        assert_eq!(pairs_of(&of("off", 100.0), &compare(&[of("off", 1.0)], &[of("off", 1.0)], &Default::default()).rows[0]), 9);
+        assert_eq!(
+            pairs_of(&of("off", 100.0), &compare(&[of("off", 1.0)], &[of("off", 1.0)], &Default::default()).rows[0]),
+            9
+        );
     }
 
     #[test]
@@ -391,7 +448,10 @@ mod tests {
         };
         let comparison = compare(&[flops("gcc 12.2.0", 1e9)], &[flops("clang 14.0.6", 2e9)], &Default::default());
         let pair = planned(&comparison, &comparison.changes[0], &options()).ok().unwrap();
-        assert_eq!((&pair.args.a[..], &pair.args.b[..]), (&["cc=gcc 12.2.0".to_owned()][..], &["cc=clang 14.0.6".to_owned()][..]));
+        assert_eq!(
+            (&pair.args.a[..], &pair.args.b[..]),
+            (&["cc=gcc 12.2.0".to_owned()][..], &["cc=clang 14.0.6".to_owned()][..])
+        );
         assert_eq!((pair.args.name.as_str(), pair.args.set.contains(&"module=1".to_owned())), ("cpu.flops", true));
     }
 
@@ -414,7 +474,10 @@ mod tests {
         let comparison = compare(&[launch("file", 1e9)], &[launch("zram", 2e9)], &Default::default());
         let with = Options { set: vec!["manifest=apps.toml".into()], ..options() };
         let pair = planned(&comparison, &comparison.changes[0], &with).ok().unwrap();
-        assert_eq!((&pair.args.a[..], &pair.args.set[..]), (&["placements=file".to_owned()][..], &["manifest=apps.toml".to_owned()][..]));
+        assert_eq!(
+            (&pair.args.a[..], &pair.args.set[..]),
+            (&["placements=file".to_owned()][..], &["manifest=apps.toml".to_owned()][..])
+        );
     }
 
     #[test]
@@ -432,6 +495,8 @@ mod tests {
         let said = refused(&side(&here), &elsewhere[1], &comparison).unwrap_err().to_string();
         assert!(said.contains("nothing that --settle could set differs"), "{said}");
         let imported = Side { imported: true, ..side(&here) };
-        assert!(refused(&imported, &elsewhere[1], &comparison).unwrap_err().to_string().contains("published or imported"));
+        assert!(
+            refused(&imported, &elsewhere[1], &comparison).unwrap_err().to_string().contains("published or imported")
+        );
     }
 }

@@ -40,19 +40,25 @@ fn four(api: &str) -> Option<Vec<Row>> {
         let probe = fingerpost_probes::find(name).filter(|p| known(p, pages))?;
         Some(Row::new(probe, Params::new().with("api", api).with("pages", pages)))
     };
-    [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)].into_iter().map(row).collect()
+    [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)]
+        .into_iter()
+        .map(row)
+        .collect()
 }
 
 fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
     let unknown = || {
         let ways = apis().join(", ");
-        format!("one and two pages cannot be had by a way called “{api}” here; there are {ways}{}", suggest::of_listed(api, &ways))
+        format!(
+            "one and two pages cannot be had by a way called “{api}” here; there are {ways}{}",
+            suggest::of_listed(api, &ways)
+        )
     };
     four(api).map_or_else(|| usage(unknown()), Ok)
 }
 
-/// Takes the timings, in nanoseconds, or tells why there are none: for [`ROUNDS`] rounds, or with `repeat` until a signal, and then shows
-/// each round's state on standard error.
+/// Takes the timings, in nanoseconds, or tells why there are none: for [`ROUNDS`] rounds, or with `repeat` until a
+/// signal, and then shows each round's state on standard error.
 pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Result<Timings, String>> {
     let rows = rows(api)?;
     let stop = conduct::stopped_by_signals()?;
@@ -89,9 +95,8 @@ fn one_round(executor: &mut ProcessExecutor, values: &mut [Vec<f64>]) -> Result<
     fastrand::shuffle(&mut order);
     for row in order {
         match executor.slice(row) {
-            Slice::Samples(samples) => {
-                values[row].extend(samples.into_process(estimate::Center::good_tenth(fingerpost_record::Better::Lower)).value)
-            }
+            Slice::Samples(samples) => values[row]
+                .extend(samples.into_process(estimate::Center::good_tenth(fingerpost_record::Better::Lower)).value),
             Slice::Skipped(why) | Slice::Failed(why) | Slice::Hung(why) => return Err(why),
         }
     }
@@ -160,7 +165,8 @@ mod tests {
         let text = line(3, &[e(11.2), e(24.0), e(11.5), e(33.6)]);
         assert_eq!(
             text,
-            "round 3: 1p 11.20 ns ±1.0 %, 1p touched 24.00 ns ±1.0 %, 2p 11.50 ns ±1.0 %, 2p touched 33.60 ns ±1.0 %, zero-fill 6.188 ns"
+            "round 3: 1p 11.20 ns ±1.0 %, 1p touched 24.00 ns ±1.0 %, 2p 11.50 ns ±1.0 %, 2p touched 33.60 ns ±1.0 %, \
+             zero-fill 6.188 ns"
         );
         let wide = Estimate { value: 100.0, low: -28_000.0, high: 28_000.0, confidence: 0.95 };
         assert!(line(1, &[wide]).starts_with("round 1: 1p 100.0 ns ±?"), "{}", line(1, &[wide]));

@@ -1,8 +1,10 @@
-//! Two runs of labs that take turns, stretch by stretch: each has its server up, and one of them loads the machine at a time.
+//! Two runs of labs that take turns, stretch by stretch: each has its server up, and one of them loads the machine at a
+//! time.
 //!
-//! What a shared host does within seconds then falls on both alike: the stretches of a pair are as close as their length. A lab asks for its turn
-//! by [`fingerpost_labs::Sink::wait_for_turn`]. The run is a child of `ab`, and its standard input is a socket on which it asks and is answered
-//! ([`Taker`]); `ab` holds the other ends ([`give`]). A run whose socket is closed has the machine to itself.
+//! What a shared host does within seconds then falls on both alike: the stretches of a pair are as close as their
+//! length. A lab asks for its turn by [`fingerpost_labs::Sink::wait_for_turn`]. The run is a child of `ab`, and its
+//! standard input is a socket on which it asks and is answered ([`Taker`]); `ab` holds the other ends ([`give`]). A run
+//! whose socket is closed has the machine to itself.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -81,7 +83,8 @@ impl Taker {
     }
 }
 
-/// The two ends for one run: `ab`'s own, and what is to be the standard input of the child, which also needs [`VARIABLE`] in its environment.
+/// The two ends for one run: `ab`'s own, and what is to be the standard input of the child, which also needs
+/// [`VARIABLE`] in its environment.
 ///
 /// # Errors
 /// The kernel's, where it has no more descriptors.
@@ -112,7 +115,8 @@ enum Next {
     Release,
 }
 
-/// Who has the next turn: nobody while one has it or is doing something else; then one of both by chance, and the other right after it.
+/// Who has the next turn: nobody while one has it or is doing something else; then one of both by chance, and the other
+/// right after it.
 fn next(states: [State; 2], first: impl FnOnce() -> usize) -> Next {
     use State::{Away, Gone, HasTurn, Over, Waiting};
     match states {
@@ -128,9 +132,14 @@ fn next(states: [State; 2], first: impl FnOnce() -> usize) -> Next {
     }
 }
 
-/// Gives turns to two runs until both are gone or `stop` says so, which they are told. `tell` hears of each turn: how many there were, and whose
-/// it is.
-pub fn give(sides: &[UnixStream; 2], rng: &mut fastrand::Rng, stop: impl Fn() -> bool, mut tell: impl FnMut(usize, usize)) {
+/// Gives turns to two runs until both are gone or `stop` says so, which they are told. `tell` hears of each turn: how
+/// many there were, and whose it is.
+pub fn give(
+    sides: &[UnixStream; 2],
+    rng: &mut fastrand::Rng,
+    stop: impl Fn() -> bool,
+    mut tell: impl FnMut(usize, usize),
+) {
     let (sender, heard) = mpsc::channel();
     std::thread::scope(|scope| {
         for (side, socket) in sides.iter().enumerate() {
@@ -249,7 +258,12 @@ mod tests {
                     assert!(told.load(Ordering::Relaxed));
                 });
             }
-            give(&[a, b], &mut fastrand::Rng::new(), || stop.load(Ordering::Relaxed), |turns, _| stop.store(turns > 4, Ordering::Relaxed));
+            give(
+                &[a, b],
+                &mut fastrand::Rng::new(),
+                || stop.load(Ordering::Relaxed),
+                |turns, _| stop.store(turns > 4, Ordering::Relaxed),
+            );
         });
     }
 

@@ -1,4 +1,5 @@
-//! `fingerpost explain` of a service that is running, end to end: a small server in a process of its own, with this test as its client.
+//! `fingerpost explain` of a service that is running, end to end: a small server in a process of its own, with this
+//! test as its client.
 
 mod common;
 
@@ -19,7 +20,8 @@ const TRIES: u32 = 3;
 /// A client that is later than this is not on schedule.
 const MOST_LATE: Duration = Duration::from_millis(30);
 
-/// Not a test: the server, when a test starts this program again. It answers each line after half a millisecond of work.
+/// Not a test: the server, when a test starts this program again. It answers each line after half a millisecond of
+/// work.
 #[test]
 #[ignore = "the other tests start it"]
 fn serve() {
@@ -47,7 +49,8 @@ fn serve() {
 struct Server {
     child: Child,
     port: u16,
-    /// Kept open: after a minute the test runner in the child says that it takes long, and would end by not being heard.
+    /// Kept open: after a minute the test runner in the child says that it takes long, and would end by not being
+    /// heard.
     _says: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
@@ -64,7 +67,8 @@ impl Server {
         Server { child, port: port.expect("the server tells its port"), _says: lines }
     }
 
-    /// Asks once in so long, on a schedule: what came late is caught up with. Tells also by how much it was late at most.
+    /// Asks once in so long, on a schedule: what came late is caught up with. Tells also by how much it was late at
+    /// most.
     fn load<T>(&self, meanwhile: impl FnOnce() -> T) -> (T, Duration) {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -112,15 +116,24 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
     let (home, server) = (Home::with(&[]), Server::start());
     let mut off = Vec::new();
     for _ in 0..TRIES {
-        let (said, late) = server.load(|| explain(&home, &["--port", &server.port.to_string(), "--seconds", "3", "-o", "./service.json"]));
+        let (said, late) = server
+            .load(|| explain(&home, &["--port", &server.port.to_string(), "--seconds", "3", "-o", "./service.json"]));
         assert_eq!(said.status, 0, "{}", said.err);
-        assert!(said.out.contains("look closer") && said.out.contains("cleared") && !said.out.contains("transaction"), "{}", said.out);
+        assert!(
+            said.out.contains("look closer") && said.out.contains("cleared") && !said.out.contains("transaction"),
+            "{}",
+            said.out
+        );
         let run = record(&home, "service.json");
         assert_eq!(run["observations"][0]["workload"], "service");
         assert_eq!(run["observations"][0]["params"]["port"], server.port);
         assert_eq!(run["host"]["compilers"], serde_json::json!([]), "none is started beside a service");
         let Some(paths) = run["paths"].as_array().filter(|p| !p.is_empty()).map(|p| &p[0]) else {
-            assert!(said.out.contains("could not be followed") && said.out.contains("what the threads did"), "{}", said.out);
+            assert!(
+                said.out.contains("could not be followed") && said.out.contains("what the threads did"),
+                "{}",
+                said.out
+            );
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);
             return eprintln!("skipped: the kernel's events may not be taken here");
         };
@@ -132,12 +145,19 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
         let windows: Vec<(f64, f64)> = serde_json::from_value(windows["points"].clone()).unwrap();
         let ends = windows.iter().map(|(at, length)| at + length);
         assert_eq!(Some(windows.len() as f64), threads["totals"]["trace.windows"].as_f64());
-        assert!(ends.clone().zip(&windows[1..]).all(|(ended, next)| ended <= next.0), "one after the other: {windows:?}");
-        assert!((ends.zip(&windows).map(|(ended, w)| ended - w.0).sum::<f64>() - paths["seconds"].as_f64().unwrap()).abs() < 1e-3);
+        assert!(
+            ends.clone().zip(&windows[1..]).all(|(ended, next)| ended <= next.0),
+            "one after the other: {windows:?}"
+        );
+        assert!(
+            (ends.zip(&windows).map(|(ended, w)| ended - w.0).sum::<f64>() - paths["seconds"].as_f64().unwrap()).abs()
+                < 1e-3
+        );
         let rate = run["measurements"].as_array().unwrap().iter().find(|m| m["probe"] == "service.rate").unwrap();
         let (followed, cut) = (paths["followed"].as_f64().unwrap(), paths["cut"].as_f64().unwrap());
         let now = ((followed + cut / 2.0) / paths["seconds"].as_f64().unwrap() / RATE - 1.0).abs();
-        // Where the machine kept the client from its schedule, the windows are fewer, and the rate in them is not the schedule's.
+        // Where the machine kept the client from its schedule, the windows are fewer, and the rate in them is not the
+        // schedule's.
         if late < MOST_LATE {
             assert!(rate["processes"].as_array().unwrap().len() >= 3 || followed < 100.0, "{rate:#}");
             off.push(now);
@@ -166,8 +186,8 @@ fn requests_with_a_connection_each_are_all_counted_by_the_bytes_that_closed_conn
     panic!("{off:#?}");
 }
 
-/// Whether the requests that were followed are as many as the bytes of closed connections tell, else both counts; nothing where the kernel's
-/// events may not be taken.
+/// Whether the requests that were followed are as many as the bytes of closed connections tell, else both counts;
+/// nothing where the kernel's events may not be taken.
 fn with_a_connection_each(home: &Home, server: &Server) -> Option<Result<(), String>> {
     let over = AtomicBool::new(false);
     let (said, asked) = std::thread::scope(|scope| {
@@ -205,7 +225,8 @@ fn with_a_connection_each(home: &Home, server: &Server) -> Option<Result<(), Str
 #[test]
 fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record() {
     let (home, server) = (Home::with(&[]), Server::start());
-    let words = ["--port", &server.port.to_string(), "--seconds", "5", "--live", "--progress", "json", "-o", "./live.json"];
+    let words =
+        ["--port", &server.port.to_string(), "--seconds", "5", "--live", "--progress", "json", "-o", "./live.json"];
     let said = server.load(|| explain(&home, &words)).0;
     assert_eq!(said.status, 0, "{}", said.err);
     let run = record(&home, "live.json");
@@ -223,13 +244,16 @@ fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record
     }
     // Each request computes for half a millisecond: some of the samples of that time are of threads that had one.
     let graphs = paths["graphs"].as_array().unwrap();
-    let on_cpu = graphs.iter().find(|g| g["kind"] == "on_cpu" && g["of"] == "requests").unwrap_or_else(|| panic!("{graphs:#?}"));
-    let functions: Vec<&str> = on_cpu["stacks"]["functions"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let on_cpu =
+        graphs.iter().find(|g| g["kind"] == "on_cpu" && g["of"] == "requests").unwrap_or_else(|| panic!("{graphs:#?}"));
+    let functions: Vec<&str> =
+        on_cpu["stacks"]["functions"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(functions.iter().any(|f| f.contains("explain_service::serve")), "{functions:?}");
     let hardware = run["observations"].as_array().unwrap().iter().find(|o| o["observer"] == "hardware").unwrap();
     let source = hardware["source"].as_str().unwrap();
     assert!(
-        source.starts_with("hardware counters") || source.starts_with("none: ") && hardware["totals"] == serde_json::json!({}),
+        source.starts_with("hardware counters")
+            || source.starts_with("none: ") && hardware["totals"] == serde_json::json!({}),
         "{hardware}"
     );
     assert!(!run["command"].to_string().contains("--live"), "{}", run["command"]);
@@ -340,7 +364,10 @@ fn a_neighbour_that_the_user_names_is_held_for_moments_and_goes_on_and_the_run_k
     let hold = experiments.iter().find(|e| e["change"] == "hold").unwrap_or_else(|| panic!("{experiments:#?}"));
     assert!(hold["what"].as_str().unwrap().contains(&format!("sh ({held}) held")), "{hold:#}");
     assert!(hold["answer"] != "not done" && hold["by"] == "latency", "{hold:#}");
-    assert!(hold["pairs"].as_array().unwrap().iter().any(|pair| pair["changed"]["requests"].as_u64() > Some(0)), "{hold:#}");
+    assert!(
+        hold["pairs"].as_array().unwrap().iter().any(|pair| pair["changed"]["requests"].as_u64() > Some(0)),
+        "{hold:#}"
+    );
     // What was changed was said before, and is told with its answer.
     assert!(said.err.contains("times for 100 ms") && said.err.contains("undone each time"), "{}", said.err);
     assert!(said.out.contains("changed for short stretches") && said.out.contains("look closer"), "{}", said.out);
@@ -363,7 +390,8 @@ fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
         };
         let (mut child, mut ended) = (started(), 0);
         common::until("the neighbour is held", || {
-            // On a machine that is too busy too few requests come to decide by, or its 0.1 s pass between two looks: then once more.
+            // On a machine that is too busy too few requests come to decide by, or its 0.1 s pass between two looks:
+            // then once more.
             if let Some(status) = child.try_wait().unwrap() {
                 let said = std::fs::read_to_string(home.path().join("said")).unwrap();
                 ended += 1;
@@ -382,8 +410,12 @@ fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
 fn who_must_go_on_is_not_held() {
     let (home, server) = (Home::with(&[]), Server::start());
     let (port, own) = (server.port.to_string(), server.child.id().to_string());
-    for (held, says) in [("1", "never held"), ("2147483647", "no such process"), (&own, "the service itself"), ("/no/group", "no process")]
-    {
+    for (held, says) in [
+        ("1", "never held"),
+        ("2147483647", "no such process"),
+        (&own, "the service itself"),
+        ("/no/group", "no process"),
+    ] {
         let sentence = explain(&home, &["--port", &port, "--experiment", "--hold", held]).refused();
         assert!(sentence.contains(says), "{held}: {sentence}");
     }

@@ -36,7 +36,11 @@ fn flops_has_a_row_per_module_and_compiler_and_the_limits() {
     let rows = of(&run, "cpu.flops");
     let built_in = rows.iter().filter(|row| row.params.text("compiler") == Some("built-in")).count();
     assert_eq!(built_in, 8, "{}", said.err);
-    assert!(rows.iter().all(|row| row.unit.as_str() == "flop/s" && row.estimate.is_some_and(|e| e.value > 0.0)), "{}", said.out);
+    assert!(
+        rows.iter().all(|row| row.unit.as_str() == "flop/s" && row.estimate.is_some_and(|e| e.value > 0.0)),
+        "{}",
+        said.out
+    );
     if have_cc() {
         let compiled: Vec<_> = rows.iter().filter(|row| row.params.text("compiler") != Some("built-in")).collect();
         assert!(!compiled.is_empty() && compiled.len().is_multiple_of(8), "{}", compiled.len());
@@ -48,7 +52,8 @@ fn flops_has_a_row_per_module_and_compiler_and_the_limits() {
     }
 }
 
-/// Flags that make a difference are found to make it; a record that names a program of its own as the compiler does not get it run.
+/// Flags that make a difference are found to make it; a record that names a program of its own as the compiler does not
+/// get it run.
 #[test]
 fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
     if !have_cc() {
@@ -58,8 +63,22 @@ fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
     let one = |flags: &str| {
         let file = format!("with{flags}.json");
         let flags = format!("cflags={flags}");
-        home.says(&["run", "cpu.flops", "--quiet", "--budget", "1", "--set", "module=4", "--set", "cc=cc", "--set", &flags, "-o", &file])
-            .well();
+        home.says(&[
+            "run",
+            "cpu.flops",
+            "--quiet",
+            "--budget",
+            "1",
+            "--set",
+            "module=4",
+            "--set",
+            "cc=cc",
+            "--set",
+            &flags,
+            "-o",
+            &file,
+        ])
+        .well();
         file
     };
     let settled = |base: &str, new: &str| -> serde_json::Value {
@@ -98,7 +117,17 @@ fn a_compiler_that_is_named_and_fails_is_a_failed_row_with_its_first_error_line(
         return;
     }
     let home = Home::with(&[]);
-    let words = ["cpu.flops", "--budget", "1", "--set", "module=2", "--set", "cc=cc,/nowhere/cc", "--set", "cflags=-O1 -fno-such-flag"];
+    let words = [
+        "cpu.flops",
+        "--budget",
+        "1",
+        "--set",
+        "module=2",
+        "--set",
+        "cc=cc,/nowhere/cc",
+        "--set",
+        "cflags=-O1 -fno-such-flag",
+    ];
     let (said, run) = run(&home, &words);
     assert_eq!(said.status, 3);
     let failed: Vec<_> = run.measurements.iter().filter(|row| row.outcome == Outcome::Failed).collect();
@@ -106,7 +135,11 @@ fn a_compiler_that_is_named_and_fails_is_a_failed_row_with_its_first_error_line(
     let reasons: Vec<&str> = failed.iter().filter_map(|row| row.reason.as_deref()).collect();
     assert!(reasons[0].contains("fno-such-flag") && !reasons[0].contains('/'), "{reasons:?}");
     assert!(reasons[1].contains("cannot start the compiler /nowhere/cc"), "{reasons:?}");
-    assert!(of(&run, "cpu.flops").iter().any(|row| row.params.text("compiler") == Some("built-in") && row.estimate.is_some()));
+    assert!(
+        of(&run, "cpu.flops")
+            .iter()
+            .any(|row| row.params.text("compiler") == Some("built-in") && row.estimate.is_some())
+    );
 }
 
 #[test]
@@ -115,7 +148,10 @@ fn flags_of_the_user_make_rows_of_their_own() {
         return;
     }
     let home = Home::with(&[]);
-    let (said, run) = run(&home, &["cpu.flops", "--budget", "1", "--set", "module=1,7", "--set", "cc=cc", "--set", "cflags=-O0 -Wl,-O1"]);
+    let (said, run) = run(
+        &home,
+        &["cpu.flops", "--budget", "1", "--set", "module=1,7", "--set", "cc=cc", "--set", "cflags=-O0 -Wl,-O1"],
+    );
     let rows: Vec<_> = of(&run, "cpu.flops").into_iter().filter(|row| row.params.get("cflags").is_some()).collect();
     assert_eq!(rows.len(), 2, "{} {}", said.out, said.err);
     assert!(rows.iter().all(|row| row.params.text("cflags") == Some("-O0 -Wl,-O1") && row.estimate.is_some()));
@@ -125,8 +161,9 @@ fn flags_of_the_user_make_rows_of_their_own() {
 fn memory_measures_latency_and_bandwidth_and_draws_the_staircase() {
     let home = Home::with(&[]);
     // How many rows a time is enough for is the machine's matter, and that of what else it does.
-    let mut within =
-        ["3", "6", "12", "48"].into_iter().map(|budget| self::run(&home, &["memory", "--profile", "quick", "--budget", budget]));
+    let mut within = ["3", "6", "12", "48"]
+        .into_iter()
+        .map(|budget| self::run(&home, &["memory", "--profile", "quick", "--budget", budget]));
     let (said, run) = within.find(|(_, run)| of(run, "memory.latency").len() > 40).expect("rows for the staircase");
     let latencies = of(&run, "memory.latency");
     let failed: Vec<_> = latencies
@@ -148,7 +185,9 @@ fn a_range_larger_than_the_machine_is_skipped_and_a_senseless_stride_is_said() {
     let home = Home::with(&[]);
     let (_, run) = run(&home, &["memory.latency", "--budget", "1", "--set", "size=4096G", "--set", "stride=64"]);
     assert!(
-        of(&run, "memory.latency").iter().all(|row| row.outcome == Outcome::Skipped && row.reason.as_ref().unwrap().contains("memory"))
+        of(&run, "memory.latency")
+            .iter()
+            .all(|row| row.outcome == Outcome::Skipped && row.reason.as_ref().unwrap().contains("memory"))
     );
     let (said, run) = self::run(&home, &["memory.latency", "--budget", "1", "--set", "size=64K", "--set", "stride=12"]);
     assert_eq!(said.status, 3);

@@ -3,8 +3,10 @@
 use fingerpost_record::{Better, Measurement, Outcome, Run};
 
 /// The columns: texts, the version of the probe's definition, figures.
-pub const COLUMNS: [&str; 13] =
-    ["node", "started", "kernel", "cpu", "probe", "params", "unit", "better", "outcome", "version", "value", "low", "high"];
+pub const COLUMNS: [&str; 13] = [
+    "node", "started", "kernel", "cpu", "probe", "params", "unit", "better", "outcome", "version", "value", "low",
+    "high",
+];
 /// How many of the columns are texts.
 pub const TEXTS: usize = 9;
 
@@ -17,8 +19,17 @@ pub fn texts(node: &str, run: &Run, m: &Measurement) -> [String; TEXTS] {
         Outcome::Skipped => "skipped",
         Outcome::Failed => "failed",
     };
-    let texts =
-        [node, &run.started, &run.host.kernel, &run.host.cpu.model, &m.probe, &m.params.to_string(), m.unit.as_str(), better, outcome];
+    let texts = [
+        node,
+        &run.started,
+        &run.host.kernel,
+        &run.host.cpu.model,
+        &m.probe,
+        &m.params.to_string(),
+        m.unit.as_str(),
+        better,
+        outcome,
+    ];
     texts.map(str::to_owned)
 }
 

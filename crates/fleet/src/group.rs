@@ -49,7 +49,8 @@ impl<'a> OfGroup<'a> {
     ) -> OfGroup<'a> {
         let hosts = members.iter().map(|host| &table.hosts[*host]);
         let usual = Usual::of(hosts.clone().collect(), &table.rows);
-        let odd_of = |(at, host): (usize, &HostRow)| Some((at, usual.as_ref()?.odd(host))).filter(|(_, odd)| !odd.is_empty());
+        let odd_of =
+            |(at, host): (usize, &HostRow)| Some((at, usual.as_ref()?.odd(host))).filter(|(_, odd)| !odd.is_empty());
         let odd = hosts.enumerate().filter_map(odd_of).collect();
         OfGroup { sweep, table, members, judged, again, usual, odd }
     }
@@ -79,7 +80,8 @@ impl<'a> OfGroup<'a> {
     /// A host that stands out: what it is called, and in what it is slower.
     fn suspect(&self, at: usize, odd: &[Odd], again: Option<&Again>) -> Host {
         let node = self.node(at);
-        // What is odd once may be chance, as of a page that was not available; what is odd again in the same way is not.
+        // What is odd once may be chance, as of a page that was not available; what is odd again in the same way is
+        // not.
         let odd_again = self.again.get(node).and_then(|row| Some(self.usual.as_ref()?.odd(row)));
         let still = |again: &Vec<Odd>| again.iter().any(|a| odd.iter().any(|m| m.cause == a.cause));
         let standing = match (again, &odd_again) {
@@ -110,8 +112,9 @@ impl<'a> OfGroup<'a> {
             }
         }
         let namer = Namer::of(self);
-        let named =
-            fleet::by_every_cpu(&to_name, |(at, first)| namer.named(self.node(*at), *first, self.odd.get(at).map_or(&[], Vec::as_slice)));
+        let named = fleet::by_every_cpu(&to_name, |(at, first)| {
+            namer.named(self.node(*at), *first, self.odd.get(at).map_or(&[], Vec::as_slice))
+        });
         for ((at, _), named) in to_name.iter().zip(named) {
             let host = &mut hosts[*at];
             (host.layer, host.cause, host.evidence) = (named.layer, named.cause, named.evidence);
@@ -123,7 +126,10 @@ impl<'a> OfGroup<'a> {
             return plain(node, Standing::Ok);
         }
         let hosts = fingerpost_record::text::counted(self.members.len() as u64, "host");
-        Host { reason: Some(format!("{hosts} of its kind, and it takes {}", fleet::FEWEST)), ..plain(node, Standing::Unresolved) }
+        Host {
+            reason: Some(format!("{hosts} of its kind, and it takes {}", fleet::FEWEST)),
+            ..plain(node, Standing::Unresolved)
+        }
     }
 
     /// A later figure in a unit, as a difference from the middle of the sweep's first figures.
@@ -136,8 +142,8 @@ impl<'a> OfGroup<'a> {
         fleet::middle(&centred.collect::<Vec<_>>())
     }
 
-    /// What measuring again said of each suspect that was: in every unit that accuses it, so that one noisy unit does not acquit it of
-    /// the others.
+    /// What measuring again said of each suspect that was: in every unit that accuses it, so that one noisy unit does
+    /// not acquit it of the others.
     fn confirmed(&self, grid: &fleet::Grid, accused: &BTreeMap<usize, &Excess>) -> BTreeMap<usize, Again> {
         let mut tests: Vec<(Unit, usize, fleet::Confirmation)> = Vec::new();
         let mut beside: HashMap<Unit, Vec<(f64, f64)>> = HashMap::new();
@@ -151,13 +157,17 @@ impl<'a> OfGroup<'a> {
                 tests.extend(fleet::confirm(first, mine, controls).map(|said| (first.unit, *at, said)));
             }
         }
-        let units: HashMap<Unit, Vec<Option<(f64, f64)>>> = tests.iter().map(|(unit, ..)| (*unit, grid.unit(*unit))).collect();
-        let mut tested: Vec<fleet::Tested> =
-            tests.iter().map(|(unit, host, said)| fleet::Tested { host: *host, said: said.clone(), first: &units[unit] }).collect();
+        let units: HashMap<Unit, Vec<Option<(f64, f64)>>> =
+            tests.iter().map(|(unit, ..)| (*unit, grid.unit(*unit))).collect();
+        let mut tested: Vec<fleet::Tested> = tests
+            .iter()
+            .map(|(unit, host, said)| fleet::Tested { host: *host, said: said.clone(), first: &units[unit] })
+            .collect();
         let stands = fleet::stand(&mut tested);
         let mut again: BTreeMap<usize, Again> = BTreeMap::new();
         for ((unit, host, said), slow) in tests.iter().zip(stands) {
-            let told = || Again { slow, said: Slower::by(self.table.unit_name(*unit), [said.effect, said.low, said.high]) };
+            let told =
+                || Again { slow, said: Slower::by(self.table.unit_name(*unit), [said.effect, said.low, said.high]) };
             // The strongest unit first, but one that stands before one that does not.
             match again.get_mut(host) {
                 Some(known) if known.slow || !slow => {}
@@ -172,15 +182,23 @@ impl<'a> OfGroup<'a> {
         // Rows in which the same hosts are slower are one sentence: their list is not repeated for each.
         let mut alike: Vec<(&Populations, Vec<String>)> = Vec::new();
         for (unit, two) in &self.judged.populations {
-            let same = |first: &Populations| first.slower.iter().collect::<BTreeSet<_>>() == two.slower.iter().collect::<BTreeSet<_>>();
+            let same = |first: &Populations| {
+                first.slower.iter().collect::<BTreeSet<_>>() == two.slower.iter().collect::<BTreeSet<_>>()
+            };
             match alike.iter_mut().find(|(first, _)| same(first)) {
                 Some((_, units)) => units.push(self.table.unit_name(*unit)),
                 None => alike.push((two, vec![self.table.unit_name(*unit)])),
             }
         }
-        let names = |hosts: &[usize]| crate::nodes::fold(&hosts.iter().map(|h| self.node(*h).to_owned()).collect::<Vec<_>>());
+        let names =
+            |hosts: &[usize]| crate::nodes::fold(&hosts.iter().map(|h| self.node(*h).to_owned()).collect::<Vec<_>>());
         let populations = alike.iter().map(|(two, units)| sentence_of_two(two, units, &names(&two.slower)));
-        PeerGroup { kind: kind.to_owned(), hosts: self.members.len(), resolved: self.judged.resolved, populations: populations.collect() }
+        PeerGroup {
+            kind: kind.to_owned(),
+            hosts: self.members.len(),
+            resolved: self.judged.resolved,
+            populations: populations.collect(),
+        }
     }
 }
 
@@ -191,7 +209,9 @@ const MOST_ALIKE: usize = 4;
 fn sentence_of_two(two: &Populations, units: &[String], hosts: &str) -> String {
     let (first, others) = units.split_first().expect("there is one that they were found in");
     let (slower, faster, percent) = (two.slower.len(), two.faster.len(), (two.apart.exp() - 1.0) * 100.0);
-    let said = format!("two populations in {first}: {slower} hosts are {percent:.0} % slower than the other {faster}: {hosts}");
+    let said = format!(
+        "two populations in {first}: {slower} hosts are {percent:.0} % slower than the other {faster}: {hosts}"
+    );
     if others.is_empty() {
         return said;
     }
@@ -245,13 +265,18 @@ impl<'a> Namer<'a> {
             if odd.first().is_none_or(|odd| !odd.of_cpu) {
                 named.told(&cause.cause, cause.layer.as_str());
             }
-            // A description that differs is told below, in words that tell the host from its peers; all of them may have one host name.
-            let described = |sentence: &String| comparison.hosts.iter().any(|d| sentence.starts_with(&format!("{} differs: ", d.what)));
+            // A description that differs is told below, in words that tell the host from its peers; all of them may
+            // have one host name.
+            let described = |sentence: &String| {
+                comparison.hosts.iter().any(|d| sentence.starts_with(&format!("{} differs: ", d.what)))
+            };
             named.evidence.extend(cause.evidence.iter().filter(|sentence| !described(sentence)).cloned());
         } else if let Some(cause) = self.group.table.cause_of(first.unit).filter(|_| odd.is_empty()) {
             named.told(cause.cause, cause.layer.as_str());
         }
-        named.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
+        named
+            .evidence
+            .extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
         named
     }
 }

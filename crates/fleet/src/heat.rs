@@ -30,7 +30,8 @@ impl Heat {
     /// A ratio as per cent slower, in at most three digits; a dash where there is none.
     pub fn percent(ratio: Option<f64>) -> String {
         // A little faster is as fast: without adding nothing, it would be -0.
-        ratio.map_or_else(|| "–".to_owned(), |r| format!("{:.0}", ((r - 1.0) * 100.0).clamp(-99.0, 999.0).round() + 0.0))
+        ratio
+            .map_or_else(|| "–".to_owned(), |r| format!("{:.0}", ((r - 1.0) * 100.0).clamp(-99.0, 999.0).round() + 0.0))
     }
 
     /// Adds a group of peers: those that are accused, and some others.
@@ -103,7 +104,8 @@ impl Picture {
             let values = grid.unit(Unit::Row(*row));
             for (line, host) in hosts.iter().enumerate() {
                 if let Some((log, _)) = values[*host] {
-                    self.cells[from + line * width + column] = STEPS.iter().filter(|step| log.exp() >= **step).count() as u8;
+                    self.cells[from + line * width + column] =
+                        STEPS.iter().filter(|step| log.exp() >= **step).count() as u8;
                 }
             }
         }

@@ -16,8 +16,8 @@ const MOST_TOLD: usize = 300;
 const MOST_UNITS: usize = 4;
 /// Sentences of evidence of one host.
 const MOST_EVIDENCE: usize = 6;
-/// The colours of the picture, one more than there are steps: faster, alike, slower by more and more; and nothing observed. They keep apart
-/// for the colour-blind by their lightness (a sequence of oranges beside one blue).
+/// The colours of the picture, one more than there are steps: faster, alike, slower by more and more; and nothing
+/// observed. They keep apart for the colour-blind by their lightness (a sequence of oranges beside one blue).
 const COLOURS: [[u8; 3]; STEPS.len() + 2] = [
     [0x1f, 0x6f, 0xb4],
     [0x9c, 0xc9, 0xe8],
@@ -42,7 +42,9 @@ const WORDS: [&str; STEPS.len() + 2] = [
 
 /// The report's content. `link` makes the address of a host, where there is one.
 pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Content {
-    let told = |host: &&Host| !matches!(host.standing, Standing::Ok | Standing::Left | Standing::Unresolved | Standing::Failed);
+    let told = |host: &&Host| {
+        !matches!(host.standing, Standing::Ok | Standing::Left | Standing::Unresolved | Standing::Failed)
+    };
     let accused: Vec<&Host> = verdicts.hosts.iter().filter(told).collect();
     let mut sections = Vec::new();
     if !accused.is_empty() {
@@ -54,11 +56,17 @@ pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Co
     sections.push(Section { key: "peers".into(), title: "Peers".into(), body: groups(verdicts) });
     let lead = html! {
         p class="headline" { span aria-hidden="true" { "☞ " } (clean(&verdicts.headline)) }
-        p { "Each host is compared with the median of its peers: hosts of the same processor, microcode, memory, kernel and hypervisor. Slow is who was beyond them "
-            "twice, the second time beside random hosts of its kind; suspected is who was once and was not measured again." }
+        p { "Each host is compared with the median of its peers: hosts of the same processor, microcode, memory, \
+            kernel and hypervisor. Slow is who was beyond them "
+            "twice, the second time beside random hosts of its kind; suspected is who was once and was not measured \
+             again." }
     };
     Content {
-        title: format!("Sweep of {}, {}", counted(verdicts.hosts.len() as u64, "host"), clean(&moment(&verdicts.started))),
+        title: format!(
+            "Sweep of {}, {}",
+            counted(verdicts.hosts.len() as u64, "host"),
+            clean(&moment(&verdicts.started))
+        ),
         lead,
         sections,
     }
@@ -68,13 +76,23 @@ pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Co
 pub fn of_host(host: &Host) -> Markup {
     let layer = host.layer.map_or_else(String::new, |layer| format!(": layer {layer}"));
     html! {
-        p class="headline" { span aria-hidden="true" { "☞ " } (clean(&host.node)) " is " (words(host.standing)) (layer) @if let Some(cause) = &host.cause { ", " (term(&clean(cause))) } "." }
+        p class="headline" {
+            span aria-hidden="true" { "☞ " }
+            (clean(&host.node))
+            " is "
+            (words(host.standing))
+            (layer)
+            @if let Some(cause) = &host.cause { ", " (term(&clean(cause))) }
+            "."
+        }
         @if let Some(reason) = &host.reason { p { (clean(reason)) "." } }
         @if !host.slower.is_empty() {
             p { "Beside the median of its peers:" }
             ul { @for s in &host.slower { li { (clean(&s.what)) ": " (ratio(s)) } } }
         }
-        @if let Some(s) = &host.again { p { "Measured again beside others of its kind: " (clean(&s.what)) ": " (ratio(s)) "." } }
+        @if let Some(s) = &host.again {
+            p { "Measured again beside others of its kind: " (clean(&s.what)) ": " (ratio(s)) "." }
+        }
         @if !host.evidence.is_empty() { ul { @for sentence in &host.evidence { li { (clean(sentence)) } } } }
     }
 }
@@ -109,11 +127,24 @@ pub fn words(standing: Standing) -> &'static str {
 fn table(hosts: &[&Host], link: Option<&dyn Fn(&str) -> String>) -> Markup {
     let rows = html! {
         table class="hosts" {
-            thead { tr { @for title in ["Host", "Result", "Layer", "Slower in", "Measured again", "Evidence"] { th scope="col" { (term(title)) } } } }
+            thead {
+                tr {
+                    @for title in ["Host", "Result", "Layer", "Slower in", "Measured again", "Evidence"] {
+                        th scope="col" { (term(title)) }
+                    }
+                }
+            }
             tbody { @for host in hosts.iter().take(MOST_TOLD) { tr {
                 th scope="row" { (name(&host.node, link)) }
                 td { (words(host.standing)) }
-                td { @if let Some(layer) = host.layer { (layer) @if let Some(cause) = &host.cause { br; (term(&clean(cause))) } } @else { "not known" } }
+                td {
+                    @if let Some(layer) = host.layer {
+                        (layer)
+                        @if let Some(cause) = &host.cause { br; (term(&clean(cause))) }
+                    } @else {
+                        "not known"
+                    }
+                }
                 td { ul { @for s in host.slower.iter().take(MOST_UNITS) { li { (clean(&s.what)) ": " (ratio(s)) } } } }
                 td { @if let Some(s) = &host.again { span class="again" { (clean(&s.what)) ": " (ratio(s)) } } }
                 td { ul { @for sentence in host.evidence.iter().take(MOST_EVIDENCE) { li { (clean(sentence)) } } } }
@@ -121,7 +152,10 @@ fn table(hosts: &[&Host], link: Option<&dyn Fn(&str) -> String>) -> Markup {
         }
     };
     let more = hosts.len().saturating_sub(MOST_TOLD);
-    html! { (scrolling("Slow hosts, table", rows)) @if more > 0 { p class="note" { (more) " more are in " code { "fleet show --format json" } "." } } }
+    html! {
+        (scrolling("Slow hosts, table", rows))
+        @if more > 0 { p class="note" { (more) " more are in " code { "fleet show --format json" } "." } }
+    }
 }
 
 /// Hosts without a record, by their reason.
@@ -132,7 +166,11 @@ fn without(verdicts: &Verdicts) -> Option<Section> {
         by_reason.entry(reason).or_default().push(host.node.clone());
     }
     let body = html! {
-        ul { @for (reason, hosts) in by_reason.iter().take(MOST_TOLD) { li { (clean(&nodes::fold(hosts))) ": " (clean(reason)) } } }
+        ul {
+            @for (reason, hosts) in by_reason.iter().take(MOST_TOLD) {
+                li { (clean(&nodes::fold(hosts))) ": " (clean(reason)) }
+            }
+        }
     };
     (!by_reason.is_empty()).then(|| Section { key: "without".into(), title: "Without a record".into(), body })
 }
@@ -141,7 +179,8 @@ fn without(verdicts: &Verdicts) -> Option<Section> {
 const ABOVE: usize = 18;
 /// Lines that are less high than a letter have no names.
 const LETTER: usize = 12;
-/// A part has room for its letter where its columns are no less than these parts of all: on paper and a screen, and on a phone.
+/// A part has room for its letter where its columns are no less than these parts of all: on paper and a screen, and on
+/// a phone.
 const ROOM: (usize, usize) = (60, 16);
 /// A letter's width.
 const LETTERS: usize = 7;
@@ -161,27 +200,47 @@ fn picture(p: &Picture) -> Option<Section> {
         (at + 1, last + 1, clean(&p.rows[at]).into_owned(), clean(&p.rows[last]).into_owned())
     };
     let slow: Vec<String> = p.accused.iter().map(|line| p.hosts[*line].clone()).collect();
-    let standing_out =
-        if slow.is_empty() { "no host stands out".to_owned() } else { format!("hosts that stand out: {}", nodes::fold(&slow)) };
+    let standing_out = if slow.is_empty() {
+        "no host stands out".to_owned()
+    } else {
+        format!("hosts that stand out: {}", nodes::fold(&slow))
+    };
     let alt = format!("{} hosts by {width} rows; {standing_out}", p.hosts.len());
     let short = nodes::short_names(&p.hosts.iter().map(String::as_str).collect::<Vec<_>>());
     let label = |at: &usize| (*at, clean_short(short[*at], LONGEST_LABEL));
     let named: Vec<(usize, String)> = p.accused.iter().filter(|_| line >= LETTER).map(label).collect();
     let share = |column: usize| format!("{:.3}%", column as f64 / width as f64 * 100.0);
     let ranges = html! {
-        table class="stacked" { thead { tr { th scope="col" { (term("Part of the system")) } th scope="col" class="number" { (term("Columns")) } th scope="col" { (term("From")) } th scope="col" { (term("To")) } } }
+        table
+            class="stacked" { thead { tr { th scope="col" { (term("Part of the \
+                \
+                \
+                system")) } th scope="col" class="number" { (term("Columns")) } th scope="col" { (term("From")) } th scope="col" { (term("To")) } } }
             tbody { @for (n, (at, family)) in p.families.iter().enumerate() {
                 @let (from, to, first, last) = names(*at, p.families.get(n + 1).map(|next| next.0));
-                tr { th scope="row" { (letter(n)) " " (clean(family)) } td class="number" data-of="columns" { (from) "–" (to) } td class="wide" data-of="from" { (first) } td class="wide" data-of="to" { (last) } }
+                tr {
+                    th scope="row" { (letter(n)) " " (clean(family)) }
+                    td class="number" data-of="columns" { (from) "–" (to) }
+                    td class="wide" data-of="from" { (first) }
+                    td class="wide" data-of="to" { (last) }
+                }
             } } }
     };
     let body = html! {
         figure {
-            figcaption { "A line a host, a column a row: how many times slower than the median of the peers. Of each peer group those that stand out are the first lines. Letters: the parts of the system, as below." }
+            figcaption {
+                "A line a host, a column a row: how many times slower than the median of the peers. Of each peer group \
+                 those that stand out are the first lines. Letters: the parts of the system, as below."
+            }
             div class="heat" {
                 @if !named.is_empty() {
-                    svg class="names" width=(LETTERS * named.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + LETTERS) height=(ABOVE + height) aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
-                        @for (at, name) in &named { text class="tick" x="0" y=(ABOVE + at * line + line / 2 + 4) { (clean(name)) } }
+                    svg class="names"
+                        width=(LETTERS * named.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + LETTERS)
+                        height=(ABOVE + height) aria-hidden="true" focusable="false"
+                        xmlns="http://www.w3.org/2000/svg" {
+                        @for (at, name) in &named {
+                            text class="tick" x="0" y=(ABOVE + at * line + line / 2 + 4) { (clean(name)) }
+                        }
                     }
                 }
                 svg width="100%" height=(ABOVE + height) role="img" xmlns="http://www.w3.org/2000/svg" {
@@ -190,7 +249,12 @@ fn picture(p: &Picture) -> Option<Section> {
                     @for (n, (at, _)) in p.families.iter().enumerate() {
                         line class="rule" x1=(share(*at)) x2=(share(*at)) y1="2" y2=(ABOVE) {}
                         @let columns = p.families.get(n + 1).map_or(width, |next| next.0) - at;
-                        @if columns * ROOM.0 >= width { text class=(if columns * ROOM.1 < width { "tick between" } else { "tick" }) x=(share(*at)) dx="3" y="13" { (letter(n)) } }
+                        @if columns * ROOM.0 >= width {
+                            text class=(if columns * ROOM.1 < width { "tick between" } else { "tick" }) x=(share(*at))
+                                dx="3" y="13" {
+                                (letter(n))
+                            }
+                        }
                     }
                     image y=(ABOVE) width="100%" height=(height) preserveAspectRatio="none" href=(source) {}
                 }
@@ -198,7 +262,13 @@ fn picture(p: &Picture) -> Option<Section> {
             ul class="legend" { @for (n, word) in WORDS.iter().enumerate() {
                 @let [r, g, b] = COLOURS[n];
                 @if n != usize::from(NOTHING) || p.cells.contains(&NOTHING) {
-                    li { svg width="14" height="14" aria-hidden="true" focusable="false" { rect width="14" height="14" fill={ "rgb(" (r) "," (g) "," (b) ")" } {} } " " (word) }
+                    li {
+                        svg width="14" height="14" aria-hidden="true" focusable="false" {
+                            rect width="14" height="14" fill={ "rgb(" (r) "," (g) "," (b) ")" } {}
+                        }
+                        " "
+                        (word)
+                    }
                 }
             } }
         }
@@ -207,7 +277,8 @@ fn picture(p: &Picture) -> Option<Section> {
     Some(Section { key: "picture".into(), title: "Hosts by rows".into(), body })
 }
 
-/// Hosts × families in per cent. The columns are letters, as in the terminal and in the picture: the names of all have no room side by side.
+/// Hosts × families in per cent. The columns are letters, as in the terminal and in the picture: the names of all have
+/// no room side by side.
 fn families(verdicts: &Verdicts) -> Section {
     let heat = &verdicts.heat;
     let short = nodes::short_names(&heat.hosts.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>());
@@ -224,8 +295,13 @@ fn families(verdicts: &Verdicts) -> Section {
         }
     };
     let body = html! {
-        p class="note" { "Per cent slower than the median of the peers, in the middle of each part's rows (–: too few rows to say); with some hosts that do not stand out." }
-        ul class="legend" { @for (n, family) in heat.families.iter().enumerate() { li { strong { (letter(n)) } " " (clean(family)) } } }
+        p class="note" {
+            "Per cent slower than the median of the peers, in the middle of each part's rows (–: too few rows to say); \
+             with some hosts that do not stand out."
+        }
+        ul class="legend" {
+            @for (n, family) in heat.families.iter().enumerate() { li { strong { (letter(n)) } " " (clean(family)) } }
+        }
         (scrolling("Hosts by parts of the system, table", table))
     };
     Section { key: "parts".into(), title: "By part of the system".into(), body }
@@ -236,7 +312,9 @@ fn groups(verdicts: &Verdicts) -> Markup {
         @for group in &verdicts.groups {
             h3 { (group.hosts) " hosts" @if !group.resolved { ": too few to say that one is slow" } }
             p { (clean(&group.kind)) }
-            @if !group.populations.is_empty() { ul { @for sentence in &group.populations { li { (clean(sentence)) } } } }
+            @if !group.populations.is_empty() {
+                ul { @for sentence in &group.populations { li { (clean(sentence)) } } }
+            }
         }
     }
 }
@@ -257,7 +335,10 @@ mod tests {
         let failed = Host { reason: Some(evil.into()), ..crate::standing::plain("n2", Standing::Failed) };
         let verdicts = Verdicts { headline: evil.into(), hosts: vec![host, failed], ..Verdicts::default() };
         let page = fingerpost_report::html::page(&content(&verdicts, None));
-        assert!(!page.contains("<script>") && !page.contains('\u{1b}') && page.contains("n2") && page.contains("+20.0 %"), "{page}");
+        assert!(
+            !page.contains("<script>") && !page.contains('\u{1b}') && page.contains("n2") && page.contains("+20.0 %"),
+            "{page}"
+        );
         let far = Slower { what: String::new(), ratio: 756.08, low: 337.3, high: 1695.0 };
         assert_eq!(ratio(&far), "756.1 times (337.3 to 1695.0)");
         assert_eq!(COLOURS.len(), WORDS.len());

@@ -1,7 +1,7 @@
 //! The index of a sweep: all its figures in one file, so that ten thousand records need not be unpacked to be shown.
 //!
-//! It holds nothing that the records do not, and each host's figures only count while its record has the size and time that they were taken
-//! at: an index that is lost, damaged, old or of another version is made again from the records.
+//! It holds nothing that the records do not, and each host's figures only count while its record has the size and time
+//! that they were taken at: an index that is lost, damaged, old or of another version is made again from the records.
 //!
 //! ```text
 //! fingerpost/sweep-index/3\n
@@ -68,8 +68,8 @@ struct HeadHost {
 }
 
 impl Table {
-    /// The figures of a sweep: from its index those whose records have not changed, the others from their records, on every CPU. What was
-    /// read anew is in the index afterwards.
+    /// The figures of a sweep: from its index those whose records have not changed, the others from their records, on
+    /// every CPU. What was read anew is in the index afterwards.
     ///
     /// # Errors
     /// The system's. A record that is none is in `unreadable`.
@@ -77,12 +77,18 @@ impl Table {
         let path = path(sweep.dir());
         let mut table = load(&path).unwrap_or_default();
         let known = table.hosts.len();
-        let stamps: HashMap<String, Stamp> =
-            sweep.measured(Pass::First)?.into_iter().filter_map(|node| sweep.stamp(&node).map(|stamp| (node, stamp))).collect();
+        let stamps: HashMap<String, Stamp> = sweep
+            .measured(Pass::First)?
+            .into_iter()
+            .filter_map(|node| sweep.stamp(&node).map(|stamp| (node, stamp)))
+            .collect();
         table.hosts.retain(|host| stamps.get(&host.node) == Some(&host.stamp));
         let fresh: HashSet<&str> = table.hosts.iter().map(|host| host.node.as_str()).collect();
-        let mut stale: Vec<(String, Stamp)> =
-            stamps.iter().filter(|(node, _)| !fresh.contains(node.as_str())).map(|(node, stamp)| (node.clone(), *stamp)).collect();
+        let mut stale: Vec<(String, Stamp)> = stamps
+            .iter()
+            .filter(|(node, _)| !fresh.contains(node.as_str()))
+            .map(|(node, stamp)| (node.clone(), *stamp))
+            .collect();
         stale.sort();
         let changed = table.hosts.len() != known;
         let read = table.read(sweep, &stale);
@@ -97,7 +103,8 @@ impl Table {
     fn read(&mut self, sweep: &Sweep, stale: &[(String, Stamp)]) -> bool {
         let before = self.hosts.len();
         for batch in stale.chunks(BATCH) {
-            for ((node, stamp), run) in batch.iter().zip(by_every_cpu(batch, |(node, _)| sweep.read(Pass::First, node))) {
+            for ((node, stamp), run) in batch.iter().zip(by_every_cpu(batch, |(node, _)| sweep.read(Pass::First, node)))
+            {
                 match run {
                     Ok(run) => self.add(node, &run, *stamp),
                     Err(e) => drop(self.unreadable.insert(node.clone(), e.to_string())),
@@ -134,14 +141,20 @@ pub fn load(path: &Path) -> Option<Table> {
     if whole != bytes || head.rows.len() > MOST_ROWS || head.hosts.len() > nodes::MOST_NODES {
         return None;
     }
-    let rows: Vec<Row> = head.rows.into_iter().map(|row| Row::new(row.probe, row.version, row.params, row.unit, row.exercises)).collect();
-    let begin = |at: &mut u64, host: &HeadHost| Some((std::mem::replace(at, *at + (host.cells * CELL) as u64), host.cells));
+    let rows: Vec<Row> = head
+        .rows
+        .into_iter()
+        .map(|row| Row::new(row.probe, row.version, row.params, row.unit, row.exercises))
+        .collect();
+    let begin =
+        |at: &mut u64, host: &HeadHost| Some((std::mem::replace(at, *at + (host.cells * CELL) as u64), host.cells));
     let places: Vec<(u64, usize)> = head.hosts.iter().scan(MAGIC.len() as u64 + 8 + length, begin).collect();
     let cells = by_every_cpu(&places, |(at, count)| cells_of(&file, *at, *count, rows.len()));
     let descriptions: Vec<Arc<Description>> = head.descriptions.into_iter().map(Arc::new).collect();
     let mut hosts = Vec::with_capacity(head.hosts.len());
     for (host, cells) in head.hosts.into_iter().zip(cells) {
-        let (group, description) = (head.kinds.get(host.kind)?.clone(), Arc::clone(descriptions.get(host.description)?));
+        let (group, description) =
+            (head.kinds.get(host.kind)?.clone(), Arc::clone(descriptions.get(host.description)?));
         let cells = cells?;
         if !nodes::is_name(&host.node) || host.failed.iter().any(|(row, _)| *row as usize >= rows.len()) {
             return None;
@@ -157,13 +170,14 @@ fn cells_of(file: &File, at: u64, count: usize, rows: usize) -> Option<Vec<Cell>
     let mut bytes = vec![0; count * CELL];
     file.read_exact_at(&mut bytes, at).ok()?;
     let four = |at: &[u8]| [at[0], at[1], at[2], at[3]];
-    let cell = |b: &[u8]| (u32::from_le_bytes(four(b)), f32::from_le_bytes(four(&b[4..])), f32::from_le_bytes(four(&b[8..])));
+    let cell =
+        |b: &[u8]| (u32::from_le_bytes(four(b)), f32::from_le_bytes(four(&b[4..])), f32::from_le_bytes(four(&b[8..])));
     let cells: Vec<Cell> = bytes.chunks_exact(CELL).map(cell).collect();
     cells.iter().all(|cell| (cell.0 as usize) < rows).then_some(cells)
 }
 
-/// Writes the index. That it cannot be written (a sweep of somebody else's, a full disk) costs time when the sweep is read again, and
-/// nothing else.
+/// Writes the index. That it cannot be written (a sweep of somebody else's, a full disk) costs time when the sweep is
+/// read again, and nothing else.
 pub fn save(path: &Path, table: &Table) {
     let mut kinds: Vec<&String> = table.hosts.iter().map(|host| &host.group).collect();
     kinds.sort();
@@ -206,7 +220,8 @@ pub fn save(path: &Path, table: &Table) {
     let _ = write_whole(path, &bytes);
 }
 
-/// The descriptions, each once, and for each host the number of its own: those of one kind mostly say the same, and at length.
+/// The descriptions, each once, and for each host the number of its own: those of one kind mostly say the same, and at
+/// length.
 fn distinct<'a>(of_hosts: impl Iterator<Item = &'a Description>) -> (Vec<Description>, Vec<usize>) {
     let (mut known, mut kept): (HashMap<String, usize>, Vec<Description>) = Default::default();
     let number = |description: &Description| {

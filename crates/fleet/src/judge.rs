@@ -25,7 +25,8 @@ pub struct Verdicts {
     pub groups: Vec<PeerGroup>,
     /// The hosts, slow ones first, then by name.
     pub hosts: Vec<Host>,
-    /// Host by family: how many times slower than the peers' middle, for those beyond their peers and some that are not.
+    /// Host by family: how many times slower than the peers' middle, for those beyond their peers and some that are
+    /// not.
     pub heat: Heat,
     /// Hosts × rows, as a picture; only where [`judge`] was asked for one.
     #[serde(skip)]
@@ -39,7 +40,8 @@ pub struct Verdicts {
 pub fn judge(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
     let mut table = Table::of(sweep)?;
     let again = confirmations(sweep, &mut table)?;
-    let mut verdicts = Verdicts { id: sweep.manifest.id.clone(), started: sweep.manifest.started.clone(), ..Verdicts::default() };
+    let mut verdicts =
+        Verdicts { id: sweep.manifest.id.clone(), started: sweep.manifest.started.clone(), ..Verdicts::default() };
     let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group.number()).collect();
     verdicts.heat.families = families.iter().map(|f| table.family_name(*f)).collect();
     verdicts.picture = pictured.then(|| Picture::of(&table));
@@ -98,7 +100,9 @@ pub fn to_confirm(
 
 /// The confirmation's records, by node.
 fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, HostRow>, SweepError> {
-    let mut read = |node: String| sweep.read(Pass::Again, &node).ok().map(|run| (node.clone(), table.host(&node, &run, Stamp::default())));
+    let mut read = |node: String| {
+        sweep.read(Pass::Again, &node).ok().map(|run| (node.clone(), table.host(&node, &run, Stamp::default())))
+    };
     Ok(sweep.measured(Pass::Again)?.into_iter().filter_map(&mut read).collect())
 }
 
@@ -114,7 +118,11 @@ fn headline(v: &Verdicts) -> String {
     ] {
         let nodes: Vec<String> = v.hosts.iter().filter(|h| h.standing == standing).map(|h| h.node.clone()).collect();
         if !nodes.is_empty() {
-            parts.push(format!("{} {words}: {}", nodes.len(), fingerpost_record::text::clean_short(&crate::nodes::fold(&nodes), 200)));
+            parts.push(format!(
+                "{} {words}: {}",
+                nodes.len(),
+                fingerpost_record::text::clean_short(&crate::nodes::fold(&nodes), 200)
+            ));
         }
     }
     let two = v.groups.iter().filter(|g| !g.populations.is_empty()).count();

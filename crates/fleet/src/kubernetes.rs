@@ -1,8 +1,9 @@
 //! What Kubernetes is asked for, and what it answers. Pure: documents from words, answers from documents.
 //!
-//! One Job (`batch/v1`) with a pod for each node. Pods of one sweep repel each other by host name (required anti-affinity), and may be on the
-//! nodes that were asked for only (required node affinity): so each gets a node of its own. A pod that fails is a row and is not started
-//! again (`backoffLimitPerIndex: 0`), and what one pod does ends no other. Each prints its record, which `kubectl logs` brings back.
+//! One Job (`batch/v1`) with a pod for each node. Pods of one sweep repel each other by host name (required
+//! anti-affinity), and may be on the nodes that were asked for only (required node affinity): so each gets a node of
+//! its own. A pod that fails is a row and is not started again (`backoffLimitPerIndex: 0`), and what one pod does ends
+//! no other. Each prints its record, which `kubectl logs` brings back.
 
 use std::collections::BTreeMap;
 
@@ -163,9 +164,13 @@ pub fn nodes_of(document: &[u8], tolerate: bool) -> Result<BTreeMap<String, Resu
         let keeps = |taint: &&Value| taint["effect"] == "NoExecute" || (taint["effect"] == "NoSchedule" && !tolerate);
         let taint = taints.filter(keeps).find_map(|taint| taint["key"].as_str());
         let state = match (ready.and_then(|c| c["status"].as_str()), taint) {
-            _ if node["spec"]["unschedulable"] == true && !tolerate => Err("Kubernetes says that it is cordoned".to_owned()),
+            _ if node["spec"]["unschedulable"] == true && !tolerate => {
+                Err("Kubernetes says that it is cordoned".to_owned())
+            }
             (Some("True"), None) => Ok(host.to_owned()),
-            (Some("True"), Some(taint)) => Err(format!("Kubernetes says that it has the taint {}", clean_short(taint, 80))),
+            (Some("True"), Some(taint)) => {
+                Err(format!("Kubernetes says that it has the taint {}", clean_short(taint, 80)))
+            }
             _ => Err("Kubernetes says that it is not ready".to_owned()),
         };
         Some((name.to_owned(), state))
@@ -228,7 +233,8 @@ fn waits_for(status: &Value) -> String {
 }
 
 fn items(document: &[u8], what: &str) -> Result<Vec<Value>, String> {
-    let mut list: Value = serde_json::from_slice(document).map_err(|e| format!("kubectl's list of {what} is no JSON: {e}"))?;
+    let mut list: Value =
+        serde_json::from_slice(document).map_err(|e| format!("kubectl's list of {what} is no JSON: {e}"))?;
     match list["items"].take() {
         Value::Array(items) => Ok(items),
         _ => Err(format!("kubectl's list of {what} holds no items")),
@@ -260,10 +266,11 @@ mod tests {
     }
 
     /// The published schema of a Job, and of all that it names.
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(include_str!("../testdata/kubernetes-job-1.32.json")).unwrap());
+    static SCHEMA: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(include_str!("../testdata/kubernetes-job-1.32.json")).unwrap());
 
-    /// Where a document departs from the published schema, a field that this does not know included. What a field without a value would
-    /// mean is not asked: the manifest has none.
+    /// Where a document departs from the published schema, a field that this does not know included. What a field
+    /// without a value would mean is not asked: the manifest has none.
     fn departures(manifest: &Value) -> Vec<String> {
         let mut found = Vec::new();
         depart(&SCHEMA["io.k8s.api.batch.v1.Job"], manifest, "", &mut found);
@@ -300,7 +307,9 @@ mod tests {
         }
         match value {
             Value::Array(list) if schema["items"].is_object() => {
-                list.iter().enumerate().for_each(|(i, below)| depart(&schema["items"], below, &format!("{at}[{i}]"), found));
+                list.iter()
+                    .enumerate()
+                    .for_each(|(i, below)| depart(&schema["items"], below, &format!("{at}[{i}]"), found));
             }
             Value::Object(map) if known.is_object() || others.is_object() => {
                 for (name, below) in map {
@@ -320,7 +329,10 @@ mod tests {
             let manifest = made(tolerate);
             assert_eq!(departures(&manifest), Vec::<String>::new());
             let spec = &manifest["spec"];
-            assert_eq!((&spec["completions"], &spec["parallelism"], &spec["completionMode"]), (&json!(3), &json!(2), &json!("Indexed")));
+            assert_eq!(
+                (&spec["completions"], &spec["parallelism"], &spec["completionMode"]),
+                (&json!(3), &json!(2), &json!("Indexed"))
+            );
             let (labels, pod) = (&spec["template"]["metadata"]["labels"], &spec["template"]["spec"]);
             let apart = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
             assert_eq!(&apart["labelSelector"]["matchLabels"], labels, "pods of the sweep repel each other");
@@ -332,8 +344,12 @@ mod tests {
     /// Where there is a value, as JSON pointers.
     fn places(value: &Value, at: &str, all: &mut Vec<String>) {
         match value {
-            Value::Object(map) => map.iter().for_each(|(name, below)| places(below, &format!("{at}/{}", name.replace('/', "~1")), all)),
-            Value::Array(list) => list.iter().enumerate().for_each(|(i, below)| places(below, &format!("{at}/{i}"), all)),
+            Value::Object(map) => {
+                map.iter().for_each(|(name, below)| places(below, &format!("{at}/{}", name.replace('/', "~1")), all))
+            }
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(i, below)| places(below, &format!("{at}/{i}"), all))
+            }
             _ => {}
         }
         all.push(at.to_owned());
@@ -365,7 +381,8 @@ mod tests {
 
     #[test]
     fn the_yaml_is_the_same_document() {
-        for document in [made(true), json!({ "a/b": [], "c": [[1, 2], [{ "d": null }], {}], "yes": "no", "on": true })] {
+        for document in [made(true), json!({ "a/b": [], "c": [[1, 2], [{ "d": null }], {}], "yes": "no", "on": true })]
+        {
             let text = yaml(&document);
             assert_eq!(serde_yaml_ng::from_str::<Value>(&text).unwrap(), document, "{text}");
         }
@@ -383,7 +400,10 @@ mod tests {
         let text = serde_json::to_vec(&list).unwrap();
         let nodes = nodes_of(&text, false).unwrap();
         assert_eq!(nodes["a"], Ok("host-a".to_owned()));
-        assert!(nodes["b"].as_ref().unwrap_err().contains("not ready") && nodes["c"].as_ref().unwrap_err().contains("cordoned"));
+        assert!(
+            nodes["b"].as_ref().unwrap_err().contains("not ready")
+                && nodes["c"].as_ref().unwrap_err().contains("cordoned")
+        );
         assert!(nodes["d"].as_ref().unwrap_err().ends_with("the taint gpu") && nodes.len() == 4);
         assert_eq!(nodes_of(&text, true).unwrap()["d"], Ok("host-d".to_owned()));
         assert!(nodes_of(b"{}", false).unwrap_err().contains("holds no items") && nodes_of(b"<", false).is_err());

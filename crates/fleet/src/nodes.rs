@@ -1,8 +1,9 @@
 //! Lists of nodes as Slurm and clush write them: `node[001-512]`, `r[1-2]n[01-16/2],login1`.
 //!
-//! Zeros in front are kept (`[08-10]` is 08, 09, 10), brackets multiply, `/2` takes every second. `,` and blanks unite, `!` takes away and
-//! `&` keeps what both have, from left to right, as ClusterShell's extended patterns do. `@GROUP` is refused: only the site's own `nodeset`
-//! knows its groups. A name is what OpenSSH and Slurm take for a host and nothing else, so that none can be taken for an option or a path.
+//! Zeros in front are kept (`[08-10]` is 08, 09, 10), brackets multiply, `/2` takes every second. `,` and blanks unite,
+//! `!` takes away and `&` keeps what both have, from left to right, as ClusterShell's extended patterns do. `@GROUP` is
+//! refused: only the site's own `nodeset` knows its groups. A name is what OpenSSH and Slurm take for a host and
+//! nothing else, so that none can be taken for an option or a path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,10 @@ const LONGEST: usize = 253;
 /// Whether a name can be that of a node: letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
 pub fn is_name(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    name.len() <= LONGEST && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(inner) && !name.contains("..")
+    name.len() <= LONGEST
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(inner)
+        && !name.contains("..")
 }
 
 /// The names in the order of the list, each once.
@@ -108,9 +112,12 @@ fn numbers(ranges: &str, times: usize) -> Result<Vec<String>, String> {
         let wrong = || format!("“{}” is no range such as 1-8 or 001-512/2", short(range));
         let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
         let (first, last) = bounds.split_once('-').unwrap_or((bounds, bounds));
-        let number =
-            |text: &str| if text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit()) { text.parse::<u64>().ok() } else { None };
-        let (Some(low), Some(high), Some(step)) = (number(first), number(last), number(step)) else { return Err(wrong()) };
+        let number = |text: &str| {
+            if text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit()) { text.parse::<u64>().ok() } else { None }
+        };
+        let (Some(low), Some(high), Some(step)) = (number(first), number(last), number(step)) else {
+            return Err(wrong());
+        };
         if low > high || step == 0 {
             return Err(wrong());
         }
@@ -123,8 +130,9 @@ fn numbers(ranges: &str, times: usize) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// The names as one list, numbers as ranges: what [`parse`] takes apart again, in the order of the names. The number is what a host's own
-/// name ends with, before its domain: `n[1-3].example`; where that ends with none, what the whole name ends with.
+/// The names as one list, numbers as ranges: what [`parse`] takes apart again, in the order of the names. The number is
+/// what a host's own name ends with, before its domain: `n[1-3].example`; where that ends with none, what the whole
+/// name ends with.
 pub fn fold(names: &[String]) -> String {
     let mut numbered: BTreeMap<(&str, &str, usize), BTreeSet<u64>> = BTreeMap::new();
     let mut plain: BTreeSet<&str> = BTreeSet::new();
@@ -158,7 +166,8 @@ fn numbered_part(name: &str) -> (&str, &str, &str) {
     (&name[..stem], &name[stem..end], &name[end..])
 }
 
-/// The names without their domains where they can still be told apart, else as they are: for labels that have little room.
+/// The names without their domains where they can still be told apart, else as they are: for labels that have little
+/// room.
 pub fn short_names<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let short: Vec<&str> = names.iter().map(|name| name.split('.').next().unwrap_or(name)).collect();
     let distinct = short.iter().collect::<BTreeSet<_>>().len();
@@ -233,7 +242,10 @@ mod tests {
         assert_eq!(folded("n1"), "n1");
         assert_eq!(folded("n[0-3]"), "n[0-3]");
         assert_eq!(folded("n[098-101]"), "n[100-101],n[098-099]");
-        assert_eq!(folded("ip-10-7.eu.example,ip-10-8.eu.example,ip-10-8.us.example"), "ip-10-[7-8].eu.example,ip-10-8.us.example");
+        assert_eq!(
+            folded("ip-10-7.eu.example,ip-10-8.eu.example,ip-10-8.us.example"),
+            "ip-10-[7-8].eu.example,ip-10-8.us.example"
+        );
         assert_eq!(folded("web.r1,web.r2,1.rack,2.rack"), "[1-2].rack,web.r[1-2]");
     }
 

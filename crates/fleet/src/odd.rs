@@ -1,8 +1,8 @@
-//! What sets a host apart from its peers without a figure: a limit or setting that they do not have, something that wants its CPUs, rows that
-//! all of them measured and it could not.
+//! What sets a host apart from its peers without a figure: a limit or setting that they do not have, something that
+//! wants its CPUs, rows that all of them measured and it could not.
 //!
-//! Figures are made of what ran undisturbed, so that a quota or a neighbour hardly moves them; what takes the CPU is seen in the hosts'
-//! descriptions.
+//! Figures are made of what ran undisturbed, so that a quota or a neighbour hardly moves them; what takes the CPU is
+//! seen in the hosts' descriptions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use fingerpost_record::Layer;
 use crate::description::Description;
 use crate::table::{HostRow, Row};
 
-/// More hosts than this share of a group, and than [`FEW`], are no odd ones but another kind (as of figures, `diagnose::fleet`).
+/// More hosts than this share of a group, and than [`FEW`], are no odd ones but another kind (as of figures,
+/// `diagnose::fleet`).
 const MANY: f64 = 0.1;
 /// So many hosts may be odd in a group of any size.
 const FEW: usize = 2;
@@ -72,9 +73,14 @@ fn word(setting: &Option<String>) -> &str {
 
 /// The mitigations that both hosts tell, and that differ: here and usual.
 fn mitigated_otherwise(here: &BTreeMap<String, String>, usual: &BTreeMap<String, String>) -> Option<[String; 2]> {
-    let differ: Vec<&String> =
-        here.iter().filter(|(what, state)| usual.get(*what).is_some_and(|u| u != *state)).map(|(what, _)| what).collect();
-    let listed = |of: &BTreeMap<String, String>| differ.iter().map(|what| format!("{what}: {}", of[*what])).collect::<Vec<_>>().join("; ");
+    let differ: Vec<&String> = here
+        .iter()
+        .filter(|(what, state)| usual.get(*what).is_some_and(|u| u != *state))
+        .map(|(what, _)| what)
+        .collect();
+    let listed = |of: &BTreeMap<String, String>| {
+        differ.iter().map(|what| format!("{what}: {}", of[*what])).collect::<Vec<_>>().join("; ")
+    };
     (!differ.is_empty()).then(|| [listed(here), listed(usual)])
 }
 
@@ -88,10 +94,14 @@ impl<'a> Usual<'a> {
         let (mut rows, known) = (vec![(0, 0); names.len()], names.len());
         for host in &hosts {
             host.cells.iter().for_each(|cell| rows[cell.0 as usize].0 += 1);
-            host.failed.iter().filter(|(row, _)| (*row as usize) < known).for_each(|(row, _)| rows[*row as usize].1 += 1);
+            host.failed
+                .iter()
+                .filter(|(row, _)| (*row as usize) < known)
+                .for_each(|(row, _)| rows[*row as usize].1 += 1);
         }
-        let of_all =
-            |setting: fn(&'a Description) -> &'a str| common(hosts.iter().map(|host| setting(&host.description)), hosts.len(), most);
+        let of_all = |setting: fn(&'a Description) -> &'a str| {
+            common(hosts.iter().map(|host| setting(&host.description)), hosts.len(), most)
+        };
         Some(Usual {
             most,
             quota: middle(hosts.iter().map(|host| quota_of(host)))?,
@@ -134,7 +144,9 @@ impl<'a> Usual<'a> {
             let evidence = format!("{what}: {} here, {} on its peers", shown(here), shown(usual));
             found.push(Odd { cause, layer, evidence, of_cpu: false });
         };
-        let other = |usual: Option<&'a str>, here: &str| usual.filter(|usual| *usual != here && !usual.is_empty() && !here.is_empty());
+        let other = |usual: Option<&'a str>, here: &str| {
+            usual.filter(|usual| *usual != here && !usual.is_empty() && !here.is_empty())
+        };
         if let Some(usual) = other(self.thp, word(&d.thp)) {
             odd("transparent huge pages", "memory.page_size", Layer::Memory, word(&d.thp), usual);
         }
@@ -153,7 +165,11 @@ impl<'a> Usual<'a> {
         let mut found = Vec::new();
         let mut odd = |cause, evidence| found.push(Odd { cause, layer: Layer::Scheduler, evidence, of_cpu: true });
         if quota_of(host) < self.quota && self.few(|other| other.quota.unwrap_or(f64::INFINITY) < self.quota) {
-            let usual = if self.quota.is_finite() { format!("{} CPUs on its peers", self.quota) } else { "none on its peers".into() };
+            let usual = if self.quota.is_finite() {
+                format!("{} CPUs on its peers", self.quota)
+            } else {
+                "none on its peers".into()
+            };
             odd("cpu.quota", format!("CPU quota: {} CPUs here, {usual}", quota_of(host)));
         }
         if d.cpus > 0 && d.cpus < self.cpus && self.few(|other| other.cpus < self.cpus) {
@@ -162,7 +178,10 @@ impl<'a> Usual<'a> {
         // As many as there are CPUs, before the run and after it: something else wants them all the time.
         let crowded = |d: &Description| d.runnable >= u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1;
         if crowded(d) && self.few(crowded) {
-            odd("cpu.contention", format!("runnable processes beside the run: {} here, {} on its peers", d.runnable, self.runnable));
+            odd(
+                "cpu.contention",
+                format!("runnable processes beside the run: {} here, {} on its peers", d.runnable, self.runnable),
+            );
         }
         found
     }
@@ -179,7 +198,11 @@ impl<'a> Usual<'a> {
             let row = &self.names[*row as usize];
             let of_group = row.group.cause();
             // Large pages that were asked for and not given are no slow faults.
-            let cause = if reason.contains("large page") { "memory.page_size" } else { of_group.map_or("", |cause| cause.cause) };
+            let cause = if reason.contains("large page") {
+                "memory.page_size"
+            } else {
+                of_group.map_or("", |cause| cause.cause)
+            };
             Some(Odd {
                 cause,
                 layer: of_group.map(|cause| cause.layer)?,
@@ -204,7 +227,8 @@ mod tests {
             let mut run = fixture::run();
             (run.host.cgroup.cpu_quota, run.host.cpu.count, run.host.thp) = (None, 4, Some("madvise".into()));
             run.host.seccomp_filters = Some(0);
-            run.host.task_mitigations = [("speculative store bypass".to_owned(), "thread vulnerable".to_owned())].into();
+            run.host.task_mitigations =
+                [("speculative store bypass".to_owned(), "thread vulnerable".to_owned())].into();
             run.host.before.runnable = 2;
             run.host.after = Some(run.host.before.clone());
             if host < odd {
@@ -237,12 +261,18 @@ mod tests {
             run.host.after = Some(run.host.before.clone());
         };
         assert_eq!(found(all_wanted, 8, 1), ["cpu.contention"]);
-        let mitigated = |run: &mut Run| _ = run.host.task_mitigations.insert("speculative store bypass".into(), "thread mitigated".into());
+        let mitigated = |run: &mut Run| {
+            _ = run.host.task_mitigations.insert("speculative store bypass".into(), "thread mitigated".into())
+        };
         assert_eq!(found(mitigated, 8, 1), ["cpu.mitigation"]);
         // A record of a version that does not tell is no other.
         assert_eq!(found(|run| run.host.task_mitigations.clear(), 8, 1), Vec::<&str>::new());
         let cannot = |run: &mut Run| {
-            let m = run.measurements.iter_mut().find(|m| m.outcome == Outcome::Measured && m.probe == "syscall.null").unwrap();
+            let m = run
+                .measurements
+                .iter_mut()
+                .find(|m| m.outcome == Outcome::Measured && m.probe == "syscall.null")
+                .unwrap();
             (m.outcome, m.estimate, m.reason) = (Outcome::Failed, None, Some("no".into()));
         };
         assert_eq!(found(cannot, 8, 1), ["kernel.work"]);

@@ -1,6 +1,7 @@
 //! A picture of few colours as PNG: a million cells as elements of a page would be a hundred megabytes.
 //!
-//! The format's parts that this takes (ISO/IEC 15948): one byte a pixel into a palette, no filter, one compressed stream.
+//! The format's parts that this takes (ISO/IEC 15948): one byte a pixel into a palette, no filter, one compressed
+//! stream.
 
 use std::io::Write;
 

@@ -32,7 +32,8 @@ struct Pair {
     change: Vec<Cell>,
 }
 
-/// Compares two sweeps. The roll-out's hosts are `treated`, or else those whose kind (kernel, microcode, memory …) differs between the sweeps.
+/// Compares two sweeps. The roll-out's hosts are `treated`, or else those whose kind (kernel, microcode, memory …)
+/// differs between the sweeps.
 ///
 /// # Errors
 /// The system's. A record that cannot be read takes no part.
@@ -57,23 +58,39 @@ pub fn rollout(before: &Sweep, after: &Sweep, treated: Option<&BTreeSet<String>>
 fn judged(table: &Table, pairs: &[Pair]) -> Rollout {
     let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group.number()).collect();
     let rows = (0..table.rows.len() as u32).map(Unit::Row);
-    let units: Vec<Unit> = std::iter::once(Unit::All).chain(families.into_iter().map(Unit::Family)).chain(rows).collect();
+    let units: Vec<Unit> =
+        std::iter::once(Unit::All).chain(families.into_iter().map(Unit::Family)).chain(rows).collect();
     let effect = |unit: &Unit| {
         let of = |treated: bool| -> Vec<(f64, f64)> {
-            pairs.iter().filter(|pair| pair.treated == treated).filter_map(|pair| change_in(table, pair, *unit)).collect()
+            pairs
+                .iter()
+                .filter(|pair| pair.treated == treated)
+                .filter_map(|pair| change_in(table, pair, *unit))
+                .collect()
         };
         Some((*unit, fleet::rollout(&of(true), &of(false))?))
     };
     let effects: Vec<(Unit, fleet::Effect)> = fleet::by_every_cpu(&units, effect).into_iter().flatten().collect();
     let stands = adjust(&effects.iter().map(|(_, e)| e.p).collect::<Vec<_>>());
     let stand = effects.iter().zip(stands).filter(|(_, q)| *q <= FALSE_DISCOVERIES);
-    let mut changed: Vec<Slower> = stand.map(|((unit, e), _)| Slower::by(table.unit_name(*unit), [e.log, e.low, e.high])).collect();
+    let mut changed: Vec<Slower> =
+        stand.map(|((unit, e), _)| Slower::by(table.unit_name(*unit), [e.log, e.low, e.high])).collect();
     changed.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let treated = pairs.iter().filter(|pair| pair.treated).count();
-    Rollout { treated, controls: pairs.len() - treated, resolved: !effects.is_empty(), changed, looked_at: effects.len() }
+    Rollout {
+        treated,
+        controls: pairs.len() - treated,
+        resolved: !effects.is_empty(),
+        changed,
+        looked_at: effects.len(),
+    }
 }
 
 fn change_in(table: &Table, pair: &Pair, unit: Unit) -> Option<(f64, f64)> {
-    let of_unit = pair.change.iter().filter(|cell| table.is_within(cell.0, unit)).map(|(_, log, own)| (f64::from(*log), f64::from(*own)));
+    let of_unit = pair
+        .change
+        .iter()
+        .filter(|cell| table.is_within(cell.0, unit))
+        .map(|(_, log, own)| (f64::from(*log), f64::from(*own)));
     fleet::middle(&of_unit.collect::<Vec<_>>())
 }

@@ -1,7 +1,7 @@
 //! Slim records: a run's figures, intervals and host, without samples, packed into some kilobytes.
 //!
-//! A slim record is a run like any other (`fingerpost/run/1`), so that whatever reads runs reads it (`zcat`), and it is checked
-//! as a run file from elsewhere is: a node's answer is foreign.
+//! A slim record is a run like any other (`fingerpost/run/1`), so that whatever reads runs reads it (`zcat`), and it is
+//! checked as a run file from elsewhere is: a node's answer is foreign.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -13,7 +13,8 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-/// The most that a slim record may be unpacked: of the 20,000 rows that a run may have, each 250 bytes at most, with its host.
+/// The most that a slim record may be unpacked: of the 20,000 rows that a run may have, each 250 bytes at most, with
+/// its host.
 pub const MOST_BYTES: u64 = 6 << 20;
 /// The most that it may be packed.
 pub const MOST_PACKED: u64 = 1 << 20;
@@ -47,11 +48,14 @@ fn by_text(value: f64) -> f64 {
 }
 
 /// Powers of ten that a floating-point number holds exactly.
-const POWERS: [f64; 23] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22];
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
 
-/// The same number, by a multiplication and a division with exact powers of ten, each of which is rounded once. Nothing for a figure so
-/// near to the middle between two neighbours, or so large or small, that the first of them could decide.
+/// The same number, by a multiplication and a division with exact powers of ten, each of which is rounded once. Nothing
+/// for a figure so near to the middle between two neighbours, or so large or small, that the first of them could
+/// decide.
 fn by_arithmetic(value: f64) -> Option<f64> {
     let places = (DIGITS as i32 - 1).saturating_sub(value.abs().log10().floor() as i32);
     let power = *POWERS.get(places.unsigned_abs() as usize)?;

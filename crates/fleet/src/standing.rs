@@ -85,5 +85,14 @@ pub struct PeerGroup {
 
 /// A host of which nothing but this is said.
 pub(crate) fn plain(node: &str, standing: Standing) -> Host {
-    Host { node: node.to_owned(), standing, reason: None, layer: None, cause: None, evidence: Vec::new(), slower: Vec::new(), again: None }
+    Host {
+        node: node.to_owned(),
+        standing,
+        reason: None,
+        layer: None,
+        cause: None,
+        evidence: Vec::new(),
+        slower: Vec::new(),
+        again: None,
+    }
 }

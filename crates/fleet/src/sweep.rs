@@ -9,8 +9,9 @@
 //! index                   all figures, made again from the records where it is lost or old
 //! ```
 //!
-//! Each file is put in place whole, so that a sweep is usable after every interruption: what has neither record nor reason is left to do.
-//! Nothing is ever made of anything but these files, and nothing that is in no other file is in the index.
+//! Each file is put in place whole, so that a sweep is usable after every interruption: what has neither record nor
+//! reason is left to do. Nothing is ever made of anything but these files, and nothing that is in no other file is in
+//! the index.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -142,7 +143,8 @@ impl Sweep {
     /// # Errors
     /// The system's, as when there is such a directory.
     pub fn create(dir: &Path, manifest: Manifest) -> Result<Sweep, SweepError> {
-        let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path).map_err(io_error("make the directory", path));
+        let private =
+            |path: &Path| fs::DirBuilder::new().mode(0o700).create(path).map_err(io_error("make the directory", path));
         private(dir)?;
         for below in BELOW {
             private(&dir.join(below))?;
@@ -170,8 +172,8 @@ impl Sweep {
         Ok(Sweep { dir: dir.to_owned(), manifest })
     }
 
-    /// Takes the directory away again, where nothing came from any host; whether it did. What is not the sweep's own stays, and the
-    /// directory with it.
+    /// Takes the directory away again, where nothing came from any host; whether it did. What is not the sweep's own
+    /// stays, and the directory with it.
     pub fn withdraw(&self) -> bool {
         let below = || BELOW.iter().map(|name| self.dir.join(name));
         let empty = |dir: PathBuf| fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
@@ -198,8 +200,8 @@ impl Sweep {
         Stamp::of(&self.file(Pass::First, node))
     }
 
-    /// Keeps a packed record that came from a node, when it is one. A host that has one keeps that, and the other goes beside it: which of
-    /// two is right nobody knows. Says whether it is the host's record now.
+    /// Keeps a packed record that came from a node, when it is one. A host that has one keeps that, and the other goes
+    /// beside it: which of two is right nobody knows. Says whether it is the host's record now.
     ///
     /// # Errors
     /// That it is no record, with the reason, or the system's.
@@ -267,8 +269,10 @@ impl Sweep {
     fn names(&self, below: &str, suffix: &str) -> Result<Vec<String>, SweepError> {
         let dir = self.dir.join(below);
         let entries = fs::read_dir(&dir).map_err(io_error("list", &dir))?;
-        let name = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.strip_suffix(suffix).map(str::to_owned);
-        let mut names: Vec<String> = entries.filter_map(name).filter(|name| nodes::is_name(name)).take(nodes::MOST_NODES).collect();
+        let name =
+            |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.strip_suffix(suffix).map(str::to_owned);
+        let mut names: Vec<String> =
+            entries.filter_map(name).filter(|name| nodes::is_name(name)).take(nodes::MOST_NODES).collect();
         names.sort();
         Ok(names)
     }
@@ -282,8 +286,13 @@ impl Sweep {
         let mut states: BTreeMap<String, State> = asked.into_iter().map(|node| (node, State::Left)).collect();
         for node in self.names("failed", "")? {
             let mut reason = String::new();
-            let file = open::regular(&self.dir.join("failed").join(&node)).map(|o| o.file.take(4096).read_to_string(&mut reason));
-            let reason = if matches!(file, Ok(Ok(_))) { clean_short(&reason, REASON) } else { "its reason cannot be read".into() };
+            let file = open::regular(&self.dir.join("failed").join(&node))
+                .map(|o| o.file.take(4096).read_to_string(&mut reason));
+            let reason = if matches!(file, Ok(Ok(_))) {
+                clean_short(&reason, REASON)
+            } else {
+                "its reason cannot be read".into()
+            };
             states.insert(node, State::Failed(reason));
         }
         states.extend(self.measured(Pass::First)?.into_iter().map(|node| (node, State::Measured)));
@@ -297,7 +306,8 @@ mod tests {
     use fingerpost_record::fixture;
 
     fn sweep(dir: &Path) -> Sweep {
-        let manifest = Manifest { schema: SCHEMA.into(), nodes: "n[1-3]".into(), engine: "ssh".into(), ..Manifest::default() };
+        let manifest =
+            Manifest { schema: SCHEMA.into(), nodes: "n[1-3]".into(), engine: "ssh".into(), ..Manifest::default() };
         Sweep::create(dir, manifest).unwrap()
     }
 
@@ -314,7 +324,10 @@ mod tests {
         let states: Vec<State> = again.states().unwrap().into_values().collect();
         assert_eq!(states, [State::Failed("no route\u{fffd}[1m".into()), State::Measured, State::Left]);
         assert_eq!(again.read(Pass::First, "n2").unwrap().id, fixture::run().id);
-        assert!(Sweep::create(&home.path().join("s"), Manifest::default()).is_err(), "what is there is not written over");
+        assert!(
+            Sweep::create(&home.path().join("s"), Manifest::default()).is_err(),
+            "what is there is not written over"
+        );
     }
 
     #[test]

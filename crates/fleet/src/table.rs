@@ -83,7 +83,8 @@ pub struct Table {
     numbers: HashMap<(String, u32, Params), u32>,
 }
 
-/// Hosts, and rows of them, whose figures are put into the grid together: 64 × 64 of them are in a processor's nearest caches.
+/// Hosts, and rows of them, whose figures are put into the grid together: 64 × 64 of them are in a processor's nearest
+/// caches.
 const TOGETHER: usize = 64;
 
 impl Table {
@@ -103,21 +104,28 @@ impl Table {
     pub fn host(&mut self, node: &str, run: &Run, stamp: Stamp) -> HostRow {
         let cells = self.cells(run);
         let mut next = 0;
-        let failed =
-            run.measurements.iter().filter_map(|m| description::failure(m).map(|reason| (self.number(m, &mut next), reason))).collect();
+        let failed = run
+            .measurements
+            .iter()
+            .filter_map(|m| description::failure(m).map(|reason| (self.number(m, &mut next), reason)))
+            .collect();
         let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
-        let (group, started, description) = (peer_group(&run.host), run.started.clone(), Arc::new(Description::of(&run.host)));
+        let (group, started, description) =
+            (peer_group(&run.host), run.started.clone(), Arc::new(Description::of(&run.host)));
         HostRow { node: node.into(), group, started, without, stamp, cells, failed, description }
     }
 
     /// The figures of a run by this table's rows; rows that it lacks are added.
     pub fn cells(&mut self, run: &Run) -> Vec<Cell> {
         let mut next = 0;
-        run.measurements.iter().filter_map(|m| figure(m).map(|(log, own)| (self.number(m, &mut next), log, own))).collect()
+        run.measurements
+            .iter()
+            .filter_map(|m| figure(m).map(|(log, own)| (self.number(m, &mut next), log, own)))
+            .collect()
     }
 
-    /// The number of a measurement's row. Runs of a sweep mostly have their rows in one order: the row after the last one, `next`, is
-    /// looked at first, which needs no key to be made.
+    /// The number of a measurement's row. Runs of a sweep mostly have their rows in one order: the row after the last
+    /// one, `next`, is looked at first, which needs no key to be made.
     fn number(&mut self, m: &Measurement, next: &mut usize) -> u32 {
         let number = match self.rows.get(*next) {
             Some(row) if row.is_of(m) => *next as u32,
@@ -132,7 +140,14 @@ impl Table {
         self.found(&row.probe, row.version, &row.params, row.unit, || row.exercises)
     }
 
-    fn found(&mut self, probe: &str, version: u32, params: &Params, unit: Unit, exercises: impl FnOnce() -> Option<Exercises>) -> u32 {
+    fn found(
+        &mut self,
+        probe: &str,
+        version: u32,
+        params: &Params,
+        unit: Unit,
+        exercises: impl FnOnce() -> Option<Exercises>,
+    ) -> u32 {
         let next = self.rows.len() as u32;
         *self.numbers.entry((probe.to_owned(), version, params.clone())).or_insert_with(|| {
             self.rows.push(Row::new(probe.to_owned(), version, params.clone(), unit, exercises()));
@@ -190,8 +205,8 @@ impl Table {
         groups
     }
 
-    /// The figures of these hosts. They lie host by host here and row by row there: some hosts' next rows are taken in turns, so that
-    /// what is written lies together.
+    /// The figures of these hosts. They lie host by host here and row by row there: some hosts' next rows are taken in
+    /// turns, so that what is written lies together.
     pub fn grid(&self, hosts: &[usize]) -> Grid {
         let mut grid = Grid::new(hosts.len(), self.rows.iter().map(|row| row.group.number()).collect());
         let cells: Vec<&[Cell]> = hosts.iter().map(|host| &self.hosts[*host].cells[..]).collect();
@@ -210,10 +225,11 @@ impl Table {
     }
 }
 
-/// The logarithm of a row's cost with one standard deviation of it: a run's intervals are meant to hold the figure of the host's next run
-/// (docs/measuring.md), so nothing is added to them. How much further hosts of one kind lie apart, the peers say. Counts, sizes and shares are
-/// no cost, and what is not to be relied on is not observed. Two processes are few, and have an interval that says so: a host on which one row
-/// takes so long that there is time for no third is the one that is looked for.
+/// The logarithm of a row's cost with one standard deviation of it: a run's intervals are meant to hold the figure of
+/// the host's next run (docs/measuring.md), so nothing is added to them. How much further hosts of one kind lie apart,
+/// the peers say. Counts, sizes and shares are no cost, and what is not to be relied on is not observed. Two processes
+/// are few, and have an interval that says so: a host on which one row takes so long that there is time for no third is
+/// the one that is looked for.
 fn figure(m: &Measurement) -> Option<(f32, f32)> {
     let relied_on = m.outcome == Outcome::Measured || few_processes(m).is_some_and(|processes| processes > 1);
     let e = m.estimate.filter(|e| relied_on && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
@@ -269,17 +285,26 @@ mod tests {
         assert!(of(&mut table, &run).iter().all(|(name, cell)| first[name] == *cell));
         run.measurements.iter_mut().find(|m| figure(m).is_some()).unwrap().version += 1;
         of(&mut table, &run);
-        assert_eq!((table.rows.len() - rows, table.numbers.len()), (1, table.rows.len()), "another version is another row");
+        assert_eq!(
+            (table.rows.len() - rows, table.numbers.len()),
+            (1, table.rows.len()),
+            "another version is another row"
+        );
     }
 
     #[test]
     fn the_grid_has_each_hosts_figures_in_its_column() {
         let mut table = Table {
-            rows: vec![Row::new("syscall.null".into(), 1, Params::new(), Unit::Nanoseconds, Some(Exercises::Syscall)); 150],
+            rows: vec![
+                Row::new("syscall.null".into(), 1, Params::new(), Unit::Nanoseconds, Some(Exercises::Syscall));
+                150
+            ],
             ..Table::default()
         };
         // Hosts with all rows, with some in another order, and with none.
-        let cells = |host: usize| (0..150_u32).rev().filter(move |row| host.is_multiple_of(3) || *row as usize % (host + 1) == 1);
+        let cells = |host: usize| {
+            (0..150_u32).rev().filter(move |row| host.is_multiple_of(3) || *row as usize % (host + 1) == 1)
+        };
         let of_host = |host: usize| cells(host).map(|row| (row, host as f32, row as f32)).collect();
         table.hosts = (0..130).map(|host| HostRow { cells: of_host(host), ..HostRow::default() }).collect();
         let hosts: Vec<usize> = (0..130).rev().collect();

@@ -1,7 +1,8 @@
 //! How a record comes back from a node where there is no shared file system: as short lines on standard output.
 //!
-//! Engines cut long lines (Slurm at 1024 bytes) and mix those of all nodes, so a packed record is sent in lines of at most 800 characters,
-//! each with the node that it is of, its place and a part in base 64, and a last one with their number and a checksum:
+//! Engines cut long lines (Slurm at 1024 bytes) and mix those of all nodes, so a packed record is sent in lines of at
+//! most 800 characters, each with the node that it is of, its place and a part in base 64, and a last one with their
+//! number and a checksum:
 //!
 //! ```text
 //! FINGERPOST NODE began
@@ -67,7 +68,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Takes a line; gives the node and its answer when it was that one's last. `expected` says whether a node may answer.
+    /// Takes a line; gives the node and its answer when it was that one's last. `expected` says whether a node may
+    /// answer.
     pub fn line(&mut self, line: &str, expected: impl Fn(&str) -> bool) -> Option<(String, Answer)> {
         // Slurm's and kubectl's labels, and what a program printed without a line end, stand before the mark.
         let (_, line) = line.trim_end().split_once(MARK)?;
@@ -92,10 +94,15 @@ impl Collector {
         if number == 0 {
             text.clear();
         }
-        let wrong = number != text.len().div_ceil(PART) || part.len() > PART || (text.len() + part.len()) as u64 > 2 * MOST_PACKED;
+        let wrong = number != text.len().div_ceil(PART)
+            || part.len() > PART
+            || (text.len() + part.len()) as u64 > 2 * MOST_PACKED;
         if wrong {
             self.open.remove(node);
-            return Some((node.to_owned(), Answer::Failed("its record came with lines missing, or is too long".into())));
+            return Some((
+                node.to_owned(),
+                Answer::Failed("its record came with lines missing, or is too long".into()),
+            ));
         }
         text.push_str(part);
         None
@@ -103,10 +110,14 @@ impl Collector {
 
     fn end(&mut self, node: &str, rest: &str) -> Answer {
         let text = self.open.remove(node).unwrap_or_default();
-        let stated = rest.split_once(' ').and_then(|(n, sum)| Some((n.parse::<usize>().ok()?, u32::from_str_radix(sum, 16).ok()?)));
+        let stated = rest
+            .split_once(' ')
+            .and_then(|(n, sum)| Some((n.parse::<usize>().ok()?, u32::from_str_radix(sum, 16).ok()?)));
         let bytes = decode(&text);
         match (stated, bytes) {
-            (Some((parts, stated)), Some(bytes)) if parts == text.len().div_ceil(PART) && stated == sum(&bytes) => Answer::Record(bytes),
+            (Some((parts, stated)), Some(bytes)) if parts == text.len().div_ceil(PART) && stated == sum(&bytes) => {
+                Answer::Record(bytes)
+            }
             _ => Answer::Failed("its record came damaged: parts or checksum do not agree".into()),
         }
     }

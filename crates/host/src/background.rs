@@ -106,14 +106,18 @@ mod tests {
     type Process<'a> = (i32, u64, &'a str, u64);
 
     fn snapshot(taken: Instant, times: CpuTimes, own_ms: u64, processes: &[Process]) -> Snapshot {
-        let processes = processes.iter().map(|(pid, started, name, ticks)| ((*pid, *started), ((*name).to_owned(), *ticks))).collect();
+        let processes = processes
+            .iter()
+            .map(|(pid, started, name, ticks)| ((*pid, *started), ((*name).to_owned(), *ticks)))
+            .collect();
         Snapshot { taken, times, cpus: 2, own: Duration::from_millis(own_ms), processes }
     }
 
     #[test]
     fn others_are_all_but_us() {
         let start = Instant::now();
-        let before = snapshot(start, CpuTimes::default(), 0, &[(1, 1, "init", 50), (7, 5, "old", 900), (9, 9, "us", 0)]);
+        let before =
+            snapshot(start, CpuTimes::default(), 0, &[(1, 1, "init", 50), (7, 5, "old", 900), (9, 9, "us", 0)]);
         let times = CpuTimes { user: 1500, system: 100, idle: 300, steal: 100, ..Default::default() };
         let after = snapshot(
             start + Duration::from_secs(10),

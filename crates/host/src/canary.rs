@@ -1,5 +1,5 @@
-//! The canary: a loop of fixed work, again and again. On a quiet machine every piece takes the same time; what it takes longer was
-//! taken from it by another process, an interrupt, the hypervisor, or a CPU that changes its clock.
+//! The canary: a loop of fixed work, again and again. On a quiet machine every piece takes the same time; what it takes
+//! longer was taken from it by another process, an interrupt, the hypervisor, or a CPU that changes its clock.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ const PIECE: Duration = Duration::from_millis(1);
 const CALIBRATION: Duration = Duration::from_millis(200);
 /// A piece counts as slow when it takes so much longer than the CPU's undisturbed piece.
 const SLOW: f64 = 1.05;
-/// The quantile that stands for an undisturbed piece: low, as noise only lengthens; not the least, which one misread clock can make.
+/// The quantile that stands for an undisturbed piece: low, as noise only lengthens; not the least, which one misread
+/// clock can make.
 const UNDISTURBED: f64 = 0.1;
 
 /// One piece of work.
@@ -71,8 +72,8 @@ pub struct Canary {
 
 /// Sings on each of these CPUs, `at_once` of them at a time, for `seconds` in all.
 ///
-/// A CPU quota would stop a canary on more CPUs than it allows, and the canary would then find the noise that it made itself: pass what
-/// the quota allows.
+/// A CPU quota would stop a canary on more CPUs than it allows, and the canary would then find the noise that it made
+/// itself: pass what the quota allows.
 pub fn run(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> {
     let work = calibrate();
     let at_once = at_once.clamp(1, cpus.len().max(1));
@@ -83,14 +84,16 @@ pub fn run(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> {
 
 fn sing_together(cpus: &[usize], work: u64, start: Instant, share: Duration) -> Vec<Samples> {
     std::thread::scope(|scope| {
-        let start_one = |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || repeat(cpu, work, start, share));
+        let start_one =
+            |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || repeat(cpu, work, start, share));
         let threads: Vec<_> = cpus.iter().map(start_one).collect();
         // A CPU for which no thread can be had (RLIMIT_NPROC) is left out.
         threads.into_iter().filter_map(|thread| thread.ok()?.join().ok()).collect()
     })
 }
 
-/// A thread of its own, so that nothing else is confined to the CPU. A CPU that we may not use, or no longer, has no pieces.
+/// A thread of its own, so that nothing else is confined to the CPU. A CPU that we may not use, or no longer, has no
+/// pieces.
 fn repeat(cpu: usize, work: u64, start: Instant, share: Duration) -> Samples {
     let mut samples = Samples { cpu, ..Default::default() };
     if affinity::pin(&[cpu]).is_err() {
@@ -124,7 +127,8 @@ fn labour(steps: u64) {
     black_box(x);
 }
 
-/// How many steps fill a piece. Of several trials the shortest counts; a machine too busy for any answer ends it at the deadline.
+/// How many steps fill a piece. Of several trials the shortest counts; a machine too busy for any answer ends it at the
+/// deadline.
 fn calibrate() -> u64 {
     let deadline = Instant::now() + CALIBRATION;
     let mut steps = 1_000;
@@ -205,7 +209,10 @@ mod tests {
     fn a_steady_machine() {
         let canary = evaluate(&[samples(0, [1_000_000; 100]), samples(1, [1_000_000; 100])]);
         let all = canary.all.unwrap();
-        assert_eq!((all.pieces, all.variation, all.slow_share, all.longest_stall_ns, all.lost_share), (200, 0.0, 0.0, 0.0, 0.0));
+        assert_eq!(
+            (all.pieces, all.variation, all.slow_share, all.longest_stall_ns, all.lost_share),
+            (200, 0.0, 0.0, 0.0, 0.0)
+        );
         assert_eq!((all.involuntary, canary.spread_between_cpus), (4, 0.0));
     }
 
@@ -245,7 +252,11 @@ mod tests {
         let cpus = affinity::allowed_cpus().unwrap();
         let measured = run(&cpus, 1, Duration::from_millis(60) * cpus.len() as u32);
         assert_eq!(measured.iter().map(|samples| samples.cpu).collect::<Vec<_>>(), cpus);
-        assert!(measured.iter().all(|samples| !samples.pieces.is_empty() && samples.pieces.iter().all(|piece| piece.ns > 0)));
+        assert!(
+            measured
+                .iter()
+                .all(|samples| !samples.pieces.is_empty() && samples.pieces.iter().all(|piece| piece.ns > 0))
+        );
     }
 
     #[test]

@@ -11,7 +11,8 @@ const SYSFS: &str = "sys/devices/system/cpu";
 pub(crate) fn describe(paths: &Paths, status: &Status) -> Cpu {
     let info = paths.read("proc/cpuinfo").unwrap_or_default();
     let listed = info.lines().filter(|line| line.starts_with("processor")).count();
-    let online = paths.read(format!("{SYSFS}/online")).ok().and_then(|list| parse_list(&list)).map_or(listed, |list| list.len());
+    let online =
+        paths.read(format!("{SYSFS}/online")).ok().and_then(|list| parse_list(&list)).map_or(listed, |list| list.len());
     let allowed = status.cpus_allowed.as_deref().and_then(parse_list).map_or(online, |list| list.len());
     Cpu {
         model: model(&info),
@@ -27,13 +28,17 @@ pub(crate) fn describe(paths: &Paths, status: &Status) -> Cpu {
 
 /// The first value of a name in `/proc/cpuinfo`.
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    info.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+    info.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim())
 }
 
 /// x86 names its model; other architectures name it under other words, or only by the numbers of its maker and part.
 fn model(info: &str) -> String {
     let named = ["model name", "Model", "cpu model", "uarch", "cpu"].iter().find_map(|name| field(info, name));
-    let numbered = || Some(format!("CPU implementer {} part {}", field(info, "CPU implementer")?, field(info, "CPU part")?));
+    let numbered =
+        || Some(format!("CPU implementer {} part {}", field(info, "CPU implementer")?, field(info, "CPU part")?));
     named.map(str::to_owned).or_else(numbered).unwrap_or_default()
 }
 
@@ -51,8 +56,12 @@ fn turbo(paths: &Paths) -> Option<String> {
 
 /// The governors of all CPUs: one word where they agree, else all of them with commas.
 pub(crate) fn governor(paths: &Paths) -> Option<String> {
-    let cpus = paths.names(SYSFS).into_iter().filter(|name| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok()));
-    let governors: BTreeSet<String> = cpus.filter_map(|cpu| paths.value(format!("{SYSFS}/{cpu}/cpufreq/scaling_governor"))).collect();
+    let cpus = paths
+        .names(SYSFS)
+        .into_iter()
+        .filter(|name| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok()));
+    let governors: BTreeSet<String> =
+        cpus.filter_map(|cpu| paths.value(format!("{SYSFS}/{cpu}/cpufreq/scaling_governor"))).collect();
     (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(","))
 }
 

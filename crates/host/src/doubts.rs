@@ -82,16 +82,22 @@ fn processor(host: &Host, found: &mut Vec<Doubt>) {
     }
     if host.cpu.turbo.as_deref() == Some("on") {
         let what = "Turbo is on, so the clock follows temperature and the number of busy CPUs";
-        let remedy = "for the steadiest figures, as root: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
+        let remedy = "for the steadiest figures, as root: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or \
+            echo 0 > \
                       /sys/devices/system/cpu/cpufreq/boost";
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
     if host.cpu.smt.as_deref() == Some("on") {
         let what = "Two hardware threads share a core and slow each other";
-        found.push(Doubt::new(Severity::Note, what, "use one of each core with --cpu (see /sys/devices/system/cpu/cpu0/topology)"));
+        found.push(Doubt::new(
+            Severity::Note,
+            what,
+            "use one of each core with --cpu (see /sys/devices/system/cpu/cpu0/topology)",
+        ));
     }
     if host.cpu.count == 1 {
-        let what = "Only one CPU may be used: probes across CPUs are skipped, and every other process interrupts the probes";
+        let what =
+            "Only one CPU may be used: probes across CPUs are skipped, and every other process interrupts the probes";
         found.push(Doubt::new(Severity::Care, what, "allow a second CPU (taskset, cpuset) where there is one"));
     } else if host.cpu.count > 0 && host.cpu.count < host.cpu.online {
         let what = format!("{} of the {} CPUs may be used", host.cpu.count, host.cpu.online);
@@ -111,7 +117,8 @@ fn processor(host: &Host, found: &mut Vec<Doubt>) {
 fn limits(host: &Host, found: &mut Vec<Doubt>) {
     if let Some(quota) = host.cgroup.cpu_quota.filter(|quota| *quota < f64::from(host.cpu.count.max(1))) {
         let severity = if quota < 1.0 { Severity::Unfit } else { Severity::Care };
-        let what = format!("A CPU quota of {quota:.2} CPUs stops processes for the rest of a period when it is used up");
+        let what =
+            format!("A CPU quota of {quota:.2} CPUs stops processes for the rest of a period when it is used up");
         let remedy = if host.cgroup.version == Some(1) {
             "lift it: write -1 to cpu.cfs_quota_us of the control group, or start the container without --cpus"
         } else {
@@ -121,7 +128,11 @@ fn limits(host: &Host, found: &mut Vec<Doubt>) {
     }
     if let Some(limit) = host.cgroup.memory_limit.filter(|limit| *limit < SMALL_MEMORY) {
         let what = format!("The control group allows {} MiB of memory", limit >> 20);
-        found.push(Doubt::new(Severity::Care, what, "allow 256 MiB or more; probes that need more than there is will fail"));
+        found.push(Doubt::new(
+            Severity::Care,
+            what,
+            "allow 256 MiB or more; probes that need more than there is will fail",
+        ));
     }
     if let Some(limit) = host.cgroup.pids_limit.filter(|limit| *limit < 256) {
         let what = format!("The control group allows {limit} processes and threads");
@@ -132,11 +143,20 @@ fn limits(host: &Host, found: &mut Vec<Doubt>) {
 fn busy(host: &Host, found: &mut Vec<Doubt>) {
     let per_cpu = host.before.average[0] / f64::from(host.cpu.online.max(1));
     if per_cpu > HIGH_LOAD {
-        let what = format!("The load over the last minute is {:.2} on {} CPUs", host.before.average[0], host.cpu.online.max(1));
-        found.push(Doubt::new(Severity::Care, what, "stop the other busy processes, or wait for them (top shows them)"));
+        let what = format!(
+            "The load over the last minute is {:.2} on {} CPUs",
+            host.before.average[0],
+            host.cpu.online.max(1)
+        );
+        found.push(Doubt::new(
+            Severity::Care,
+            what,
+            "stop the other busy processes, or wait for them (top shows them)",
+        ));
     }
     if host.before.steal > NOTABLE_STEAL {
-        let what = format!("The hypervisor has taken {:.1} % of this machine's time since boot", host.before.steal * 100.0);
+        let what =
+            format!("The hypervisor has taken {:.1} % of this machine's time since boot", host.before.steal * 100.0);
         let remedy = "use a size with dedicated CPUs, or measure longer and compare runs made close together";
         found.push(Doubt::new(Severity::Care, what, remedy));
     }
@@ -148,7 +168,11 @@ fn memory(host: &Host, found: &mut Vec<Doubt>) {
         // A few pages that were swapped out long ago do no harm.
         let severity = if used > host.memory_bytes / 100 { Severity::Care } else { Severity::Note };
         let what = format!("{} MiB of swap are in use", used.div_ceil(1 << 20));
-        found.push(Doubt::new(severity, what, "free memory first; as root: swapoff -a && swapon -a brings the pages back"));
+        found.push(Doubt::new(
+            severity,
+            what,
+            "free memory first; as root: swapoff -a && swapon -a brings the pages back",
+        ));
     }
     if host.thp.as_deref() == Some("always") {
         let what = "Transparent huge pages are always on: figures of memory depend on how fragmented it is";
@@ -157,7 +181,8 @@ fn memory(host: &Host, found: &mut Vec<Doubt>) {
     }
     if let Some(takers) = host.idle_memory.as_deref().filter(|takers| *takers != LEFT) {
         let what = format!("The host reclaims idle memory ({takers})");
-        let remedy = "memory costs more when it is used again: leave the machine idle for some minutes after large work, and compare several runs a \
+        let remedy = "memory costs more when it is used again: leave the machine idle for some minutes after large \
+            work, and compare several runs a \
                       side (compare A1,A2 B1,B2)";
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
@@ -171,7 +196,11 @@ fn kernel(host: &Host, found: &mut Vec<Doubt>) {
     if host.seccomp == Some(2) {
         let filters = host.seccomp_filters.map_or(String::new(), |count| format!(" ({count})"));
         let what = format!("Seccomp filters{filters} lengthen every system call");
-        found.push(Doubt::new(Severity::Care, what, "start the container with --security-opt seccomp=unconfined, or measure on the host"));
+        found.push(Doubt::new(
+            Severity::Care,
+            what,
+            "start the container with --security-opt seccomp=unconfined, or measure on the host",
+        ));
     }
     let cmdline = host.cmdline.as_deref().unwrap_or_default();
     if let Some(word) = cmdline.split_ascii_whitespace().find(|word| *word == "mitigations=off" || *word == "nopti") {
@@ -198,12 +227,21 @@ fn place(host: &Host, found: &mut Vec<Doubt>) {
     let fs = &host.filesystem;
     let memory = ["tmpfs", "ramfs"].contains(&fs.kind.as_str());
     if memory || fs.kind.starts_with("overlay") {
-        let what = format!("The work directory {} is on {}, so figures of files say nothing about a disk", fs.path, fs.kind);
-        found.push(Doubt::new(Severity::Note, what, "name a directory on the file system that matters with --set dir=PATH or TMPDIR"));
+        let what =
+            format!("The work directory {} is on {}, so figures of files say nothing about a disk", fs.path, fs.kind);
+        found.push(Doubt::new(
+            Severity::Note,
+            what,
+            "name a directory on the file system that matters with --set dir=PATH or TMPDIR",
+        ));
     }
     if !fs.kind.is_empty() && fs.free_bytes < LITTLE_SPACE {
         let what = format!("The work directory {} has {} MiB left", fs.path, fs.free_bytes >> 20);
-        found.push(Doubt::new(Severity::Care, what, "free 1 GiB; a nearly full file system is slow, and some probes will fail"));
+        found.push(Doubt::new(
+            Severity::Care,
+            what,
+            "free 1 GiB; a nearly full file system is slow, and some probes will fail",
+        ));
     }
 }
 
@@ -215,7 +253,8 @@ mod tests {
 
     /// A host that nothing speaks against.
     fn good() -> Host {
-        let mut host = Host { counters: true, clocksource: Some("tsc".into()), memory_bytes: 8 << 30, ..Default::default() };
+        let mut host =
+            Host { counters: true, clocksource: Some("tsc".into()), memory_bytes: 8 << 30, ..Default::default() };
         (host.cpu.count, host.cpu.online) = (4, 4);
         (host.governor, host.idle_memory) = (Some("performance".into()), Some(LEFT.into()));
         (host.filesystem.kind, host.filesystem.free_bytes) = ("ext4".into(), 10 << 30);
@@ -243,7 +282,12 @@ mod tests {
             (|h| h.clocksource = Some("hpet".into()), Severity::Care, "hpet", "current_clocksource"),
             (|h| h.clocksource = Some("kvm-clock".into()), Severity::Note, "kvm-clock", "tsc"),
             (|h| h.cgroup.cpu_quota = Some(0.5), Severity::Unfit, "0.50", "cpu.max"),
-            (|h| (h.cgroup.cpu_quota, h.cgroup.version) = (Some(2.0), Some(1)), Severity::Care, "2.00", "cpu.cfs_quota_us"),
+            (
+                |h| (h.cgroup.cpu_quota, h.cgroup.version) = (Some(2.0), Some(1)),
+                Severity::Care,
+                "2.00",
+                "cpu.cfs_quota_us",
+            ),
             (|h| h.cgroup.memory_limit = Some(64 << 20), Severity::Care, "64 MiB", "256 MiB"),
             (|h| h.cgroup.pids_limit = Some(20), Severity::Care, "20 processes", "256"),
             (|h| h.before.average[0] = 3.0, Severity::Care, "3.00 on 4", "top"),

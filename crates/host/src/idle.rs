@@ -22,10 +22,13 @@ pub(crate) fn memory(paths: &Paths) -> Option<String> {
 fn damon(paths: &Paths) -> Option<&'static str> {
     let all = "sys/kernel/mm/damon/admin/kdamonds";
     let children = |dir: &str| paths.names(dir).into_iter().map(|name| format!("{dir}/{name}")).collect::<Vec<_>>();
-    let running = children(all).into_iter().filter(|kdamond| paths.value(format!("{kdamond}/state")).as_deref() == Some("on"));
+    let running =
+        children(all).into_iter().filter(|kdamond| paths.value(format!("{kdamond}/state")).as_deref() == Some("on"));
     let contexts = running.flat_map(|kdamond| children(&format!("{kdamond}/contexts")));
     let mut schemes = contexts.flat_map(|context| children(&format!("{context}/schemes")));
-    schemes.any(|scheme| paths.value(format!("{scheme}/action")).as_deref() == Some("pageout")).then_some("DAMON pageout")
+    schemes
+        .any(|scheme| paths.value(format!("{scheme}/action")).as_deref() == Some("pageout"))
+        .then_some("DAMON pageout")
 }
 
 /// The same as a module of its own.
@@ -39,7 +42,8 @@ fn reporting(paths: &Paths) -> Option<&'static str> {
     let dir = "sys/bus/virtio/devices";
     let reports = |device: &String| {
         let features = paths.value(format!("{dir}/{device}/features")).unwrap_or_default();
-        paths.value(format!("{dir}/{device}/device")).as_deref() == Some("0x0005") && features.as_bytes().get(REPORTING) == Some(&b'1')
+        paths.value(format!("{dir}/{device}/device")).as_deref() == Some("0x0005")
+            && features.as_bytes().get(REPORTING) == Some(&b'1')
     };
     paths.names(dir).iter().any(reports).then_some("free page reporting")
 }

@@ -9,8 +9,10 @@ use fingerpost_sys::procfs::Paths;
 const LARGEST_CONFIG: u64 = 4 << 20;
 
 /// Options that make the kernel check itself while it runs. All are off in a kernel built for use.
-const DEBUGGING: &str = "CONFIG_KASAN CONFIG_KCSAN CONFIG_KMSAN CONFIG_PROVE_LOCKING CONFIG_LOCK_STAT CONFIG_DEBUG_ATOMIC_SLEEP \
-                         CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT CONFIG_SLUB_DEBUG_ON CONFIG_DEBUG_KMEMLEAK CONFIG_DEBUG_OBJECTS \
+const DEBUGGING: &str = "CONFIG_KASAN CONFIG_KCSAN CONFIG_KMSAN CONFIG_PROVE_LOCKING CONFIG_LOCK_STAT \
+    CONFIG_DEBUG_ATOMIC_SLEEP \
+                         CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT CONFIG_SLUB_DEBUG_ON CONFIG_DEBUG_KMEMLEAK \
+                         CONFIG_DEBUG_OBJECTS \
                          CONFIG_PREEMPT_TRACER";
 
 /// The kernel's configuration as text, where it is kept.
@@ -67,7 +69,8 @@ pub(crate) fn release_and_version(paths: &Paths) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// The kernel's own parameters. What follows `--` goes to init: it changes no figure, and may hold what nobody wants in a shared file.
+/// The kernel's own parameters. What follows `--` goes to init: it changes no figure, and may hold what nobody wants in
+/// a shared file.
 pub(crate) fn command_line(paths: &Paths) -> Option<String> {
     let line = paths.value("proc/cmdline")?;
     let own: Vec<&str> = line.split_ascii_whitespace().take_while(|word| *word != "--").collect();
@@ -92,21 +95,25 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
     rest.split_once([']', ')']).map(|(word, _)| word.to_owned())
 }
 
-/// The preemption model in force: as debugfs tells it; else as the command line asks of a dynamic kernel; else as it was built; else
-/// as much as its version string says.
+/// The preemption model in force: as debugfs tells it; else as the command line asks of a dynamic kernel; else as it
+/// was built; else as much as its version string says.
 pub(crate) fn preemption(paths: &Paths, config: &Config) -> Option<String> {
     let version = paths.value("proc/sys/kernel/version").unwrap_or_default();
     let has = |word: &str| version.split_ascii_whitespace().any(|w| w == word);
     let told = paths.value("sys/kernel/debug/sched/preempt").and_then(|text| chosen(&text));
     let cmdline = command_line(paths).unwrap_or_default();
-    let asked = || cmdline.split_ascii_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back().map(str::to_owned);
+    let asked = || {
+        cmdline.split_ascii_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back().map(str::to_owned)
+    };
     let by_version = || match () {
         () if has("PREEMPT_RT") => Some("rt".to_owned()),
         () if has("PREEMPT_DYNAMIC") => Some("dynamic".to_owned()),
         () if has("PREEMPT") => Some("full".to_owned()),
         () => None,
     };
-    told.or_else(|| asked().filter(|_| has("PREEMPT_DYNAMIC"))).or_else(|| config.preemption().map(str::to_owned)).or_else(by_version)
+    told.or_else(|| asked().filter(|_| has("PREEMPT_DYNAMIC")))
+        .or_else(|| config.preemption().map(str::to_owned))
+        .or_else(by_version)
 }
 
 #[cfg(test)]
@@ -117,7 +124,10 @@ mod tests {
 
     #[test]
     fn a_configuration_tells_hz_preemption_and_debugging() {
-        let config = Config("# CONFIG_HZ_100 is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\nCONFIG_PREEMPT_LAZY=y\nCONFIG_KASAN=y\n".into());
+        let config = Config(
+            "# CONFIG_HZ_100 is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\nCONFIG_PREEMPT_LAZY=y\nCONFIG_KASAN=y\n"
+                .into(),
+        );
         assert_eq!((config.hz(), config.preemption()), (Some(250), Some("lazy")));
         assert_eq!(config.debugging(), ["CONFIG_KASAN"]);
         assert_eq!(Config::default().hz(), None);

@@ -1,7 +1,8 @@
 //! The host's description and the preflight check.
 //!
-//! [`describe`] reads everything known to change figures like ours; [`doubts`] says what of it speaks against them and what to do.
-//! [`canary`], [`timer`] and [`background`] look at the machine as it is now. What the system does not tell is absent, never guessed.
+//! [`describe`] reads everything known to change figures like ours; [`doubts`] says what of it speaks against them and
+//! what to do. [`canary`], [`timer`] and [`background`] look at the machine as it is now. What the system does not tell
+//! is absent, never guessed.
 
 pub mod background;
 pub mod canary;
@@ -29,8 +30,8 @@ use fingerpost_sys::{perf, system};
 
 /// Describes the host; `work_dir` is the directory that the probes work in.
 ///
-/// Below another root than `/` only its text is read: counters, the hypervisor's signature and the page size are asked of the kernel
-/// only on the real machine.
+/// Below another root than `/` only its text is read: counters, the hypervisor's signature and the page size are asked
+/// of the kernel only on the real machine.
 pub fn describe(paths: &Paths, work_dir: &Path) -> Host {
     // Compilers answer slowly, and meanwhile all else can be read.
     std::thread::scope(|scope| {
@@ -58,15 +59,17 @@ pub fn describe_for(work_dir: &Path, cpus: &[usize]) -> Host {
     doubted(host)
 }
 
-/// Describes the machine beside a service that is running. Compilers are left out: to tell their versions they are started, which takes CPU
-/// time from the service, and a second and more where they have to be read from the disk. Which CPUs may be used is of no run's concern.
+/// Describes the machine beside a service that is running. Compilers are left out: to tell their versions they are
+/// started, which takes CPU time from the service, and a second and more where they have to be read from the disk.
+/// Which CPUs may be used is of no run's concern.
 pub fn describe_beside_service(work_dir: &Path) -> Host {
     let mut host = describe_without_compilers(&Paths::system(), work_dir);
     host.cpu.count = 0;
     doubted(host)
 }
 
-/// Adds to the description how busy the machine was at the end of the run, and the doubt that the time in between gives rise to.
+/// Adds to the description how busy the machine was at the end of the run, and the doubt that the time in between gives
+/// rise to.
 pub fn after(host: &mut Host) {
     finish(host, load(&Paths::system()));
 }
@@ -87,20 +90,24 @@ fn finish(host: &mut Host, after: Load) {
 /// The share of the processes beside which the CPU was slow from which figures may suffer.
 const SLOW_DURING: f64 = 0.5;
 
-/// Adds the doubt that a CPU gives rise to which did not keep its pace: `slow` of so many processes were measured beside a slower one.
+/// Adds the doubt that a CPU gives rise to which did not keep its pace: `slow` of so many processes were measured
+/// beside a slower one.
 pub fn doubt_the_pace(host: &mut Host, slow: usize, processes: usize) {
     if slow as f64 > SLOW_DURING * processes as f64 {
         let share = 100.0 * slow as f64 / processes as f64;
-        let what =
-            format!("The CPU did not keep its pace: beside {share:.0} % of the processes the same work took longer than beside the others");
-        let remedy = "a neighbour on the core or a lower clock rate does that; most figures are made of the fastest processes, and intervals \
+        let what = format!(
+            "The CPU did not keep its pace: beside {share:.0} % of the processes the same work took longer than beside \
+             the others"
+        );
+        let remedy = "a neighbour on the core or a lower clock rate does that; most figures are made of the fastest \
+            processes, and intervals \
                       are wider; repeat the run at a quieter hour";
         host.doubts.push(Doubt::new(Severity::Care, what, remedy).to_string());
     }
 }
 
-/// The share of all CPUs' time that was stolen between two readings. Each tells seconds of steal and their share of all time since
-/// boot, so that all time is their quotient; `None` where nothing was stolen yet, or no time has passed.
+/// The share of all CPUs' time that was stolen between two readings. Each tells seconds of steal and their share of all
+/// time since boot, so that all time is their quotient; `None` where nothing was stolen yet, or no time has passed.
 fn steal_between(before: &Load, after: &Load) -> Option<f64> {
     let total = |load: &Load| if load.steal > 0.0 { load.steal_seconds / load.steal } else { 0.0 };
     // Before the first steal the total is unknown, and the share since boot stands for it: it can only be too small.
@@ -154,7 +161,8 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
 
 /// The speculation of this process, which those that measure inherit.
 fn task_mitigations(status: &Status) -> BTreeMap<String, String> {
-    let told = [("speculative store bypass", &status.store_bypass), ("indirect branch speculation", &status.indirect_branch)];
+    let told =
+        [("speculative store bypass", &status.store_bypass), ("indirect branch speculation", &status.indirect_branch)];
     told.into_iter().filter_map(|(what, state)| Some((what.to_owned(), state.clone()?))).collect()
 }
 

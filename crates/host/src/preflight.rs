@@ -43,18 +43,21 @@ pub struct Place {
 }
 
 impl Place {
-    /// Writes a small file there and removes it. A directory that is not there yet is not made: its nearest ancestor must be writable.
+    /// Writes a small file there and removes it. A directory that is not there yet is not made: its nearest ancestor
+    /// must be writable.
     pub fn look(purpose: &'static str, directory: &Path, variable: &'static str) -> Self {
         let path = directory.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned();
         let file = path.join(format!(".fingerpost-doctor-{}", std::process::id()));
-        let written = std::fs::File::create_new(&file).and_then(|mut open| std::io::Write::write_all(&mut open, &[0; 4096]));
+        let written =
+            std::fs::File::create_new(&file).and_then(|mut open| std::io::Write::write_all(&mut open, &[0; 4096]));
         let removed = if file.exists() { std::fs::remove_file(&file) } else { Ok(()) };
         let refused = written.and(removed).err().map(|error| error.to_string());
         Self { purpose, free_bytes: system::free_bytes(&path).unwrap_or(0), path, refused, variable }
     }
 }
 
-/// A quiet machine loses less of the canary's time than this; the tick and the kernel's own threads need a few tenths of a percent.
+/// A quiet machine loses less of the canary's time than this; the tick and the kernel's own threads need a few tenths
+/// of a percent.
 const LOST: f64 = 0.01;
 /// More than this, and most batches are disturbed: marking them leaves too few.
 const LOST_UNFIT: f64 = 0.25;
@@ -71,7 +74,8 @@ const STEAL_UNFIT: f64 = 0.1;
 const SPREAD: f64 = 0.05;
 /// Reading the clock in user space takes 15 to 60 ns; a system call for it takes more.
 const SLOW_READING_NS: f64 = 150.0;
-/// A sleeper that is usually so much too late sits on a machine without high-resolution timers, or with a deep idle state.
+/// A sleeper that is usually so much too late sits on a machine without high-resolution timers, or with a deep idle
+/// state.
 const LATE_NS: f64 = 500_000.0;
 /// Least free space for runs and temporary files.
 const SPACE: u64 = 100 << 20;
@@ -99,13 +103,23 @@ fn canary(checks: &Checks) -> Vec<Doubt> {
     if all.lost_share > LOST || all.slow_share > SLOW_SHARE || all.longest_stall_ns > LONG_STALL_NS {
         let severity = if all.lost_share > LOST_UNFIT { Severity::Unfit } else { Severity::Care };
         let (lost, slow, stall) = (all.lost_share * 100.0, all.slow_share * 100.0, all.longest_stall_ns / 1e6);
-        let of_pieces = format!("{slow:.1} % of its equal pieces took over 5 % longer, the longest stall was {stall:.1} ms");
+        let of_pieces =
+            format!("{slow:.1} % of its equal pieces took over 5 % longer, the longest stall was {stall:.1} ms");
         let what = format!("Test work lost {lost:.1} % of its time: {of_pieces}");
-        found.push(Doubt::new(severity, what, "stop what competes, or measure longer (--profile thorough) and at a quieter hour"));
+        found.push(Doubt::new(
+            severity,
+            what,
+            "stop what competes, or measure longer (--profile thorough) and at a quieter hour",
+        ));
     }
     if checks.canary.spread_between_cpus > SPREAD {
-        let what = format!("The slowest CPU is {:.0} % slower than the fastest", checks.canary.spread_between_cpus * 100.0);
-        found.push(Doubt::new(Severity::Care, what, "measure on like CPUs (--cpu LIST), or find out what slows that one"));
+        let what =
+            format!("The slowest CPU is {:.0} % slower than the fastest", checks.canary.spread_between_cpus * 100.0);
+        found.push(Doubt::new(
+            Severity::Care,
+            what,
+            "measure on like CPUs (--cpu LIST), or find out what slows that one",
+        ));
     }
     found
 }
@@ -114,7 +128,8 @@ fn background(checks: &Checks, found: &mut Vec<Doubt>) {
     let share = checks.background.others / f64::from(checks.cpus.max(1));
     if share > OTHERS {
         let severity = if share > OTHERS_UNFIT { Severity::Unfit } else { Severity::Care };
-        let users = checks.background.users.iter().take(3).map(|user| format!("{} ({}) {:.2}", user.name, user.pid, user.cpus));
+        let users =
+            checks.background.users.iter().take(3).map(|user| format!("{} ({}) {:.2}", user.name, user.pid, user.cpus));
         let small = || "small or short-lived processes, none above 0.5 % of a CPU".to_owned();
         let named = users.reduce(|all, user| format!("{all}, {user}")).unwrap_or_else(small);
         let what = format!("Others use {:.2} of {} CPUs: {named}", checks.background.others, checks.cpus);
@@ -130,7 +145,11 @@ fn background(checks: &Checks, found: &mut Vec<Doubt>) {
 fn timer(timer: &Timer, found: &mut Vec<Doubt>) {
     if timer.stated_ns > 1_000 || timer.step_ns > 1_000.0 {
         let what = format!("The clock moves in steps of {:.1} µs", (timer.stated_ns as f64).max(timer.step_ns) / 1e3);
-        found.push(Doubt::new(Severity::Care, what, "boot with high-resolution timers (highres=on) and the tsc clock source"));
+        found.push(Doubt::new(
+            Severity::Care,
+            what,
+            "boot with high-resolution timers (highres=on) and the tsc clock source",
+        ));
     }
     if timer.reading_ns > SLOW_READING_NS {
         let what = format!("Reading the clock takes {:.0} ns, which suggests a system call for each", timer.reading_ns);
@@ -138,7 +157,11 @@ fn timer(timer: &Timer, found: &mut Vec<Doubt>) {
     }
     if timer.late_ns > LATE_NS {
         let what = format!("Sleepers usually wake {:.2} ms too late", timer.late_ns / 1e6);
-        found.push(Doubt::new(Severity::Care, what, "free the CPUs; keep them out of deep idle states (cpupower idle-set -D 10)"));
+        found.push(Doubt::new(
+            Severity::Care,
+            what,
+            "free the CPUs; keep them out of deep idle states (cpupower idle-set -D 10)",
+        ));
     }
 }
 
@@ -146,7 +169,11 @@ fn place(place: &Place) -> Option<Doubt> {
     let path = place.path.display();
     let remedy = format!("name another directory with {}", place.variable);
     if let Some(reason) = &place.refused {
-        return Some(Doubt::new(Severity::Care, format!("{path}, for {}, cannot be written: {reason}", place.purpose), remedy));
+        return Some(Doubt::new(
+            Severity::Care,
+            format!("{path}, for {}, cannot be written: {reason}", place.purpose),
+            remedy,
+        ));
     }
     let what = format!("{path}, for {}, has {} MiB left", place.purpose, place.free_bytes >> 20);
     (place.free_bytes < SPACE).then(|| Doubt::new(Severity::Care, what, format!("free some, or {remedy}")))
@@ -155,7 +182,13 @@ fn place(place: &Place) -> Option<Doubt> {
 /// The one sentence at the end: quiet, usable with care, or not fit, and why.
 pub fn verdict(doubts: &[Doubt]) -> (&'static str, String) {
     let heaviest = doubts.iter().map(|doubt| doubt.severity).max().unwrap_or(Severity::Note);
-    let reasons = doubts.iter().filter(|d| d.severity == heaviest).take(3).map(|d| lower_first(&d.what)).collect::<Vec<_>>().join("; ");
+    let reasons = doubts
+        .iter()
+        .filter(|d| d.severity == heaviest)
+        .take(3)
+        .map(|d| lower_first(&d.what))
+        .collect::<Vec<_>>()
+        .join("; ");
     match heaviest {
         Severity::Note => ("quiet", "This machine is quiet: nothing found would disturb figures.".to_owned()),
         Severity::Care => ("care", format!("This machine is usable with care: {reasons}.")),
@@ -167,7 +200,9 @@ pub fn verdict(doubts: &[Doubt]) -> (&'static str, String) {
 fn lower_first(sentence: &str) -> String {
     let mut letters = sentence.chars();
     match (letters.next(), letters.clone().next()) {
-        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => first.to_lowercase().chain(letters).collect(),
+        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
+            first.to_lowercase().chain(letters).collect()
+        }
         _ => sentence.to_owned(),
     }
 }
@@ -190,7 +225,13 @@ mod tests {
             background: Background { seconds: 10.0, ..Default::default() },
             cpus: 2,
             throttled_periods: Some(0),
-            places: vec![Place { purpose: "runs", path: "/x".into(), free_bytes: 1 << 30, refused: None, variable: "FINGERPOST_HOME" }],
+            places: vec![Place {
+                purpose: "runs",
+                path: "/x".into(),
+                free_bytes: 1 << 30,
+                refused: None,
+                variable: "FINGERPOST_HOME",
+            }],
         }
     }
 
@@ -208,7 +249,11 @@ mod tests {
         let cases: [(Spoil, Severity, &str); 13] = [
             (noisy, Severity::Care, "10.0 % of its equal pieces"),
             (stalled, Severity::Care, "29.0 ms"),
-            (|c| c.canary = of_pieces(&[&[1_000_000; 50][..], &[3_000_000; 50]].concat()), Severity::Unfit, "lost 50.0 %"),
+            (
+                |c| c.canary = of_pieces(&[&[1_000_000; 50][..], &[3_000_000; 50]].concat()),
+                Severity::Unfit,
+                "lost 50.0 %",
+            ),
             (|c| c.canary = evaluate(&[]), Severity::Unfit, "no CPU"),
             (|c| c.canary.spread_between_cpus = 0.3, Severity::Care, "30 % slower"),
             (|c| c.background.others = 0.5, Severity::Care, "0.50 of 2"),

@@ -37,7 +37,8 @@ const TREE: &[(&str, &str)] = &[
     ("etc/os-release", "NAME=Made\nPRETTY_NAME=\"Made Up 7\"\n"),
     (
         "proc/cpuinfo",
-        "processor\t: 0\nmodel name\t: Fast CPU\nmicrocode\t: 0x2b\ncpu MHz\t\t: 1999.5\nflags\t\t: fpu tsc hypervisor\nprocessor\t: 1\n",
+        "processor\t: 0\nmodel name\t: Fast CPU\nmicrocode\t: 0x2b\ncpu MHz\t\t: 1999.5\nflags\t\t: fpu tsc \
+         hypervisor\nprocessor\t: 1\n",
     ),
     ("proc/meminfo", "MemTotal: 1024 kB\n"),
     ("proc/loadavg", "1.50 1.00 0.50 3/100 999\n"),
@@ -90,25 +91,49 @@ fn every_field_is_read_from_the_tree() {
     assert_eq!((host.hostname.as_str(), host.os.as_str(), host.arch.as_str()), ("made-up", "Made Up 7", "x86_64"));
     assert_eq!(host.cmdline.as_deref(), Some("root=/dev/vda quiet preempt=voluntary"));
     assert_eq!(host.kernel, "6.6.1-test #1 SMP PREEMPT_DYNAMIC Thu");
-    assert_eq!((host.cpu.model.as_str(), host.cpu.count, host.cpu.online, host.cpu.mhz), ("Fast CPU", 1, 2, Some(2400.0)));
+    assert_eq!(
+        (host.cpu.model.as_str(), host.cpu.count, host.cpu.online, host.cpu.mhz),
+        ("Fast CPU", 1, 2, Some(2400.0))
+    );
     assert_eq!((host.cpu.smt.as_deref(), host.cpu.turbo.as_deref()), (Some("notsupported"), Some("off")));
-    assert_eq!((host.cpu.caches["L1d"], host.cpu.caches["L3"], host.cpu.microcode.as_deref()), (48 << 10, 2 << 20, Some("0x2b")));
+    assert_eq!(
+        (host.cpu.caches["L1d"], host.cpu.caches["L3"], host.cpu.microcode.as_deref()),
+        (48 << 10, 2 << 20, Some("0x2b"))
+    );
     assert_eq!(host.governor.as_deref(), Some("performance,powersave"));
     assert_eq!((host.memory_bytes, host.thp.as_deref()), (1 << 20, Some("madvise")));
     assert_eq!(host.idle_memory.as_deref(), Some("DAMON pageout, free page reporting"));
     assert_eq!(host.virtualization.as_deref(), Some("qemu (QEMU Standard PC)"));
     assert_eq!(host.container.as_deref(), Some("kubernetes"));
     assert_eq!(host.mitigations["meltdown"], "Mitigation: PTI");
-    assert_eq!((host.clocksource.as_deref(), host.preemption.as_deref(), host.hz), (Some("kvm-clock"), Some("voluntary"), Some(250)));
+    assert_eq!(
+        (host.clocksource.as_deref(), host.preemption.as_deref(), host.hz),
+        (Some("kvm-clock"), Some("voluntary"), Some(250))
+    );
     assert_eq!((host.seccomp, host.seccomp_filters, host.root), (Some(2), Some(3), true));
-    assert_eq!((host.cgroup.version, host.cgroup.cpu_quota, host.cgroup.memory_limit), (Some(2), Some(0.5), Some(1 << 20)));
+    assert_eq!(
+        (host.cgroup.version, host.cgroup.cpu_quota, host.cgroup.memory_limit),
+        (Some(2), Some(0.5), Some(1 << 20))
+    );
     let swap = Swap { path: "/swap".into(), kind: "file".into(), bytes: 2 << 20, used_bytes: 1 << 20, priority: -2 };
     assert_eq!(host.swap, [swap]);
     let free_bytes = host.filesystem.free_bytes;
-    let fs = Filesystem { path: "/".into(), kind: "ext4".into(), device: "/dev/sda1".into(), options: "rw,noatime".into(), free_bytes };
+    let fs = Filesystem {
+        path: "/".into(),
+        kind: "ext4".into(),
+        device: "/dev/sda1".into(),
+        options: "rw,noatime".into(),
+        free_bytes,
+    };
     assert_eq!(host.filesystem, fs);
-    assert_eq!((host.libc.as_deref(), host.compilers.as_slice()), (Some("glibc 2.36"), ["cc, gcc-12: gcc 12.2.0".to_owned()].as_slice()));
-    assert_eq!((host.perf_event_paranoid, host.kernel_debug.as_slice()), (Some(3), ["CONFIG_PROVE_LOCKING".to_owned()].as_slice()));
+    assert_eq!(
+        (host.libc.as_deref(), host.compilers.as_slice()),
+        (Some("glibc 2.36"), ["cc, gcc-12: gcc 12.2.0".to_owned()].as_slice())
+    );
+    assert_eq!(
+        (host.perf_event_paranoid, host.kernel_debug.as_slice()),
+        (Some(3), ["CONFIG_PROVE_LOCKING".to_owned()].as_slice())
+    );
     assert_eq!((host.before.average, host.before.steal, host.before.runnable), ([1.5, 1.0, 0.5], 0.1, 2));
     assert_eq!(host.doubts.len(), doubts(&host).len());
     assert!(host.doubts.iter().any(|doubt| doubt.contains("powersave")), "{:?}", host.doubts);
@@ -134,9 +159,15 @@ fn memory_that_nobody_takes_is_left() {
 fn what_is_not_told_is_absent() {
     let dir = tempfile::tempdir().unwrap();
     let host = describe(&Paths::under(dir.path()), Path::new("/no/such/place"));
-    assert_eq!((host.hostname.as_str(), host.kernel.as_str(), host.cpu.model.as_str(), host.memory_bytes), ("", "", "", 0));
+    assert_eq!(
+        (host.hostname.as_str(), host.kernel.as_str(), host.cpu.model.as_str(), host.memory_bytes),
+        ("", "", "", 0)
+    );
     assert_eq!(host.idle_memory, None);
-    assert_eq!((&host.governor, &host.thp, &host.clocksource, &host.preemption, host.hz), (&None, &None, &None, &None, None));
+    assert_eq!(
+        (&host.governor, &host.thp, &host.clocksource, &host.preemption, host.hz),
+        (&None, &None, &None, &None, None)
+    );
     assert_eq!((&host.virtualization, &host.container, &host.libc, host.seccomp), (&None, &None, &None, None));
     assert_eq!((host.cgroup, host.swap.len(), host.compilers.len(), host.counters), (Cgroup::default(), 0, 0, false));
     assert!(host.doubts.iter().any(|doubt| doubt.contains("/sys")), "{:?}", host.doubts);
@@ -154,7 +185,8 @@ fn a_cpu_that_was_slow_most_of_the_time_is_a_doubt() {
 
 #[test]
 fn steal_during_a_run_is_a_doubt_of_its_own() {
-    let load = |steal_seconds: f64, total: f64| Load { steal: steal_seconds / total, steal_seconds, ..Default::default() };
+    let load =
+        |steal_seconds: f64, total: f64| Load { steal: steal_seconds / total, steal_seconds, ..Default::default() };
     let with = |before: Load, after: Load| {
         let mut host = Host { before, ..Default::default() };
         finish(&mut host, after);

@@ -1,4 +1,5 @@
-//! The host's C library and C compilers. We are linked statically and use neither: labs compile with them, servers run on them.
+//! The host's C library and C compilers. We are linked statically and use neither: labs compile with them, servers run
+//! on them.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -29,7 +30,8 @@ pub(crate) fn libc(paths: &Paths) -> Option<String> {
 /// glibc carries its own banner: `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
 fn glibc_version(bytes: &[u8]) -> Option<String> {
     let start = memmem::find(bytes, b"GNU C Library (")?;
-    let banner: String = bytes[start..].iter().take(200).take_while(|&&b| b != b'\n' && b != 0).map(|&b| char::from(b)).collect();
+    let banner: String =
+        bytes[start..].iter().take(200).take_while(|&&b| b != b'\n' && b != 0).map(|&b| char::from(b)).collect();
     let (_, version) = banner.split_once("release version ")?;
     let version: String = version.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     let version = version.trim_end_matches('.');
@@ -77,7 +79,8 @@ pub fn c_compilers() -> BTreeMap<PathBuf, Vec<String>> {
 fn find(paths: &Paths) -> BTreeMap<PathBuf, Vec<String>> {
     let own = std::env::var_os("PATH").filter(|_| paths.is_system());
     let usual = || ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).to_vec();
-    let directories = own.map_or_else(usual, |own| std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect());
+    let directories =
+        own.map_or_else(usual, |own| std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect());
     let mut found: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for directory in directories {
         for name in paths.names(&directory).into_iter().filter(|name| is_compiler(name)) {
@@ -94,10 +97,14 @@ fn find(paths: &Paths) -> BTreeMap<PathBuf, Vec<String>> {
 /// `cc`, `gcc`, `gcc-12`, `clang-14.0`, but not `gcc-ar` nor `clang-format`.
 fn is_compiler(name: &str) -> bool {
     let numbered = |rest: &str| {
-        rest.strip_prefix('-')
-            .is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()) && n.chars().all(|c| c.is_ascii_digit() || c == '.'))
+        rest.strip_prefix('-').is_some_and(|n| {
+            n.starts_with(|c: char| c.is_ascii_digit()) && n.chars().all(|c| c.is_ascii_digit() || c == '.')
+        })
     };
-    name == "cc" || ["gcc", "clang"].iter().any(|base| name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || numbered(rest)))
+    name == "cc"
+        || ["gcc", "clang"]
+            .iter()
+            .any(|base| name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || numbered(rest)))
 }
 
 /// The first line that a compiler's `--version` prints, or `None` when it takes too long or prints nothing.

@@ -46,7 +46,8 @@ pub(crate) fn hypervisor(paths: &Paths) -> Option<String> {
     let flagged = flags.map(|line| line.split_ascii_whitespace().any(|flag| flag == "hypervisor"));
     let machine = machine(paths);
     let signature = paths.is_system().then(system::hypervisor_signature).flatten();
-    let by_signature = signature.map(|name| SIGNATURES.iter().find(|(known, _)| *known == name).map_or(name, |(_, kind)| (*kind).into()));
+    let by_signature = signature
+        .map(|name| SIGNATURES.iter().find(|(known, _)| *known == name).map_or(name, |(_, kind)| (*kind).into()));
     let carries = |word: &str| machine.as_deref().is_some_and(|machine| machine.contains(word));
     let by_firmware = || FIRMWARE.iter().find(|(word, _)| carries(word)).map(|(_, kind)| (*kind).to_owned());
     let kind = by_signature.or_else(|| paths.value("sys/hypervisor/type")).or_else(by_firmware);

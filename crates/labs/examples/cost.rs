@@ -1,10 +1,11 @@
-//! The throughput of a private server while it is observed and while it is not, in pairs: what `bench/follow cost` is made of.
+//! The throughput of a private server while it is observed and while it is not, in pairs: what `bench/follow cost` is
+//! made of.
 //!
 //!     cost database|web nothing|counting|sampling|tracing PAIRS SECONDS [NAME=VALUE...]
 //!
-//! Settings are those of the lab. The load goes on throughout. Of each pair of stretches one, drawn by lot, is observed from beginning to
-//! end. A line for each pair: the transactions a second observed, over those without. `nothing` observes neither, and shows what the
-//! machine itself does.
+//! Settings are those of the lab. The load goes on throughout. Of each pair of stretches one, drawn by lot, is observed
+//! from beginning to end. A line for each pair: the transactions a second observed, over those without. `nothing`
+//! observes neither, and shows what the machine itself does.
 
 use std::process::ExitCode;
 use std::sync::mpsc;
@@ -76,10 +77,18 @@ impl Asked {
 fn run(asked: &Asked) -> Result<(), String> {
     let mut scratch = Scratch::create().map_err(|e| e.to_string())?;
     let mut workload: Box<dyn Workload> = match asked.lab.as_str() {
-        "database" => Box::new(Database::new(Options::from_settings(&asked.settings, 1).map_err(|e| e.to_string())?, &mut scratch)),
+        "database" => Box::new(Database::new(
+            Options::from_settings(&asked.settings, 1).map_err(|e| e.to_string())?,
+            &mut scratch,
+        )),
         "web" => {
             let cpus = thread::available_parallelism().map_or(1, usize::from);
-            Box::new(Web::new(Settings::from_params(&asked.settings).map_err(|e| e.to_string())?, &mut scratch, &[], cpus))
+            Box::new(Web::new(
+                Settings::from_params(&asked.settings).map_err(|e| e.to_string())?,
+                &mut scratch,
+                &[],
+                cpus,
+            ))
         }
         other => return Err(format!("there is no workload {other}; {USAGE}")),
     };
@@ -93,11 +102,12 @@ fn run(asked: &Asked) -> Result<(), String> {
 const WARM_UP: Duration = Duration::from_secs(6);
 /// Between two stretches: what observed the one before ends, and what observes the next is opened; neither is counted.
 const GAP: Duration = Duration::from_millis(700);
-/// At either end of a stretch, not counted: the load generators tell their rate by parts of 100 ms, which begin when they like.
+/// At either end of a stretch, not counted: the load generators tell their rate by parts of 100 ms, which begin when
+/// they like.
 const EDGE: f64 = 0.2;
 
-/// One load throughout, whose clients stay connected and where they are: from one load to the next a server's rate differs by far more
-/// than what is looked for. Stretches of it are observed, by lot one of each two.
+/// One load throughout, whose clients stay connected and where they are: from one load to the next a server's rate
+/// differs by far more than what is looked for. Stretches of it are observed, by lot one of each two.
 fn pairs(workload: &mut dyn Workload, asked: &Asked) -> Result<(), String> {
     let params = workload.steps().first().cloned().ok_or("the workload has no step")?;
     // The first load of all is slower.
@@ -168,6 +178,10 @@ fn stretch(
 fn mean(step: &Step, from: f64, to: f64) -> Result<f64, String> {
     const PART: f64 = 0.1;
     let parts = (from / PART).ceil() as usize..(to / PART).floor() as usize;
-    let of_it = step.throughput.get(parts).filter(|parts| !parts.is_empty()).ok_or("the load was over before all was observed")?;
+    let of_it = step
+        .throughput
+        .get(parts)
+        .filter(|parts| !parts.is_empty())
+        .ok_or("the load was over before all was observed")?;
     Ok(of_it.iter().sum::<f64>() / of_it.len() as f64)
 }

@@ -1,9 +1,11 @@
-//! Follows the requests of a server that stamps its own stages, and prints both accounts: what `bench/follow truth` is made of.
+//! Follows the requests of a server that stamps its own stages, and prints both accounts: what `bench/follow truth` is
+//! made of.
 //!
 //!     truth FIRST_SEED TRIALS SECONDS DIRECTORY
 //!
-//! A line of JSON for each trial: its seed and mix, what was followed (`paths`, as a record has it), and what the server logged of the
-//! same requests (`truth`): seconds of each kind of stage, and CPU seconds within it, for all requests and for the slowest 1 %.
+//! A line of JSON for each trial: its seed and mix, what was followed (`paths`, as a record has it), and what the
+//! server logged of the same requests (`truth`): seconds of each kind of stage, and CPU seconds within it, for all
+//! requests and for the slowest 1 %.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -105,7 +107,8 @@ fn parsed(words: &[String]) -> Option<(u64, u64, f64, &str)> {
 fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     let mix = Mix::draw(seed);
     let clients = 1 + (seed % 3) as usize;
-    let mut rehearsal = Rehearsal::new(Recipe { mix: Some(mix.clone()), clients, think_us: THINK_US, ..Recipe::default() }, dir);
+    let mut rehearsal =
+        Rehearsal::new(Recipe { mix: Some(mix.clone()), clients, think_us: THINK_US, ..Recipe::default() }, dir);
     rehearsal.start().map_err(|e| e.to_string())?;
     let subjects = rehearsal.subjects();
     let stamps = rehearsal.stamps().ok_or("no memory for stamps")?;
@@ -131,7 +134,8 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     if drained.lost > 0 {
         return Err(format!("{} stamps of the load generator were lost", drained.lost));
     }
-    let inside: Vec<Stamp> = drained.stamps.into_iter().filter(|s| s.start >= window.start && s.end <= window.end).collect();
+    let inside: Vec<Stamp> =
+        drained.stamps.into_iter().filter(|s| s.start >= window.start && s.end <= window.end).collect();
     let (truth, unpaired) = sum_up(&inside, served);
     let mut follower = Follower::default();
     subjects.servers.iter().for_each(|pid| follower.side(*pid, Side::Server));
@@ -151,8 +155,15 @@ fn sum_up(stamps: &[Stamp], mut served: Vec<Served>) -> (Truth, u64) {
     served.sort_by_key(|s| s.received);
     let mut lengths: Vec<u64> = stamps.iter().map(|s| s.end - s.start).collect();
     lengths.sort_unstable();
-    let at = |q: f64| lengths.get((q * lengths.len() as f64).ceil() as usize - usize::from(!lengths.is_empty())).copied().unwrap_or(0);
-    let mut truth = Truth { all: Class::default(), slow: Class::default(), p50: at(0.5) as f64 * 1e-9, p99: at(0.99) as f64 * 1e-9 };
+    let at = |q: f64| {
+        lengths.get((q * lengths.len() as f64).ceil() as usize - usize::from(!lengths.is_empty())).copied().unwrap_or(0)
+    };
+    let mut truth = Truth {
+        all: Class::default(),
+        slow: Class::default(),
+        p50: at(0.5) as f64 * 1e-9,
+        p99: at(0.99) as f64 * 1e-9,
+    };
     let slow_from = at(0.99);
     let mut unpaired = 0;
     for stamp in stamps {

@@ -74,9 +74,13 @@ pub struct Attributed {
     pub observations: Vec<Observation>,
 }
 
-/// Runs a step untraced and traced, and hands observations and the budget to the sink. Findings are returned, not handed over: only
-/// the caller knows which step speaks for the workload ([`hand_over_findings`]).
-pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn Sink) -> Result<Attributed, WorkloadError> {
+/// Runs a step untraced and traced, and hands observations and the budget to the sink. Findings are returned, not
+/// handed over: only the caller knows which step speaks for the workload ([`hand_over_findings`]).
+pub fn attribute(
+    workload: &mut dyn Workload,
+    request: &Request,
+    sink: &mut dyn Sink,
+) -> Result<Attributed, WorkloadError> {
     let step = match request.measured {
         Some(_) => None,
         None => Some(workload.step(request.params, request.length)?),
@@ -86,7 +90,11 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
 }
 
 /// Runs a step traced, and nothing else: for callers who compare passes that are all traced.
-pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &mut dyn Sink) -> Result<Attributed, WorkloadError> {
+pub fn attribute_traced(
+    workload: &mut dyn Workload,
+    request: &Request,
+    sink: &mut dyn Sink,
+) -> Result<Attributed, WorkloadError> {
     let (traced, figures, Told { mut observations, recorded, .. }) = seen(workload, request)?;
     // The load is over: what following costs slows nobody.
     let paths = recorded.map(|recorded| {
@@ -115,7 +123,8 @@ pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &m
     Ok(Attributed { step: Some(traced), figures, budget, findings, observations })
 }
 
-/// Runs a step with observers attached, again where they came too late: on a busy machine they wait for a CPU like others.
+/// Runs a step with observers attached, again where they came too late: on a busy machine they wait for a CPU like
+/// others.
 fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFigures, Told), WorkloadError> {
     let Subjects { servers, clients } = workload.subjects();
     let own = clients.iter().all(|c| servers.contains(c));
@@ -125,7 +134,8 @@ fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFig
             return Err(WorkloadError::Failed(why));
         }
         let figures = figures(request, request.measured, &traced, &told.observations, own);
-        if !told.observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64() {
+        if !told.observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64()
+        {
             return Ok((traced, figures, told));
         }
     }
@@ -133,8 +143,8 @@ fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFig
     Err(WorkloadError::Failed(why))
 }
 
-/// Hands the findings of the step that speaks for the workload to the sink. The first figure of each says of which step it is, for a
-/// run may hold several workloads.
+/// Hands the findings of the step that speaks for the workload to the sink. The first figure of each says of which step
+/// it is, for a run may hold several workloads.
 pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
     let Budget { workload, params, .. } = &attributed.budget;
     for mut finding in attributed.findings.iter().cloned() {
@@ -145,13 +155,16 @@ pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
     }
 }
 
-/// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends (it lasts for
-/// its warm-up longer than they look), so that what they see is load and nothing else.
+/// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends
+/// (it lasts for its warm-up longer than they look), so that what they see is load and nothing else.
 fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Told), WorkloadError> {
     let Request { params, length, level, .. } = *request;
     let subjects = workload.subjects();
     // By Little's law: so many transactions under way, so many done a second.
-    let mean = request.measured.filter(|m| m.0 > 0).map(|(done, seconds)| Duration::from_secs_f64(request.clients * seconds / done as f64));
+    let mean = request
+        .measured
+        .filter(|m| m.0 > 0)
+        .map(|(done, seconds)| Duration::from_secs_f64(request.clients * seconds / done as f64));
     let known = Known { stamps: workload.stamps(), latency: request.latency.or(mean), ..Known::default() };
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
@@ -160,7 +173,8 @@ fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Tol
         let open = request.events.and_then(KeptOpen::take);
         let watch = move || observe(&subjects, known, (level, open), settle, length.mul_f64(WATCHED), &ready, &told);
         let observer = thread::Builder::new().spawn_scoped(scope, watch);
-        // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the load is over.
+        // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the
+        // load is over.
         let _ = prepared.recv_timeout(PATIENCE);
         let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
@@ -172,8 +186,8 @@ fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Tol
     })
 }
 
-/// Says when it is ready, waits for the word that the load has begun, and observes it until `length` after that. The channel closes when
-/// the step is over: one that failed is not waited for.
+/// Says when it is ready, waits for the word that the load has begun, and observes it until `length` after that. The
+/// channel closes when the step is over: one that failed is not waited for.
 fn observe(
     subjects: &Subjects,
     known: Known,
@@ -183,8 +197,8 @@ fn observe(
     ready: &mpsc::Sender<()>,
     told: &mpsc::Receiver<()>,
 ) -> Told {
-    // Among many threads that all want a CPU an observer would come to its work when that is over. Where the user may not have a
-    // higher priority, it goes without.
+    // Among many threads that all want a CPU an observer would come to its work when that is over. Where the user may
+    // not have a higher priority, it goes without.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
     let prepared = Prepared::with(level, open);
     let _ = ready.send(());
@@ -201,9 +215,16 @@ fn observe(
     session.finish()
 }
 
-fn figures(request: &Request, measured: Option<(u64, f64)>, traced: &Step, observations: &[Observation], own: bool) -> StepFigures {
+fn figures(
+    request: &Request,
+    measured: Option<(u64, f64)>,
+    traced: &Step,
+    observations: &[Observation],
+    own: bool,
+) -> StepFigures {
     // A program that is its own client tells its transactions themselves; of others the kernel sees each round trip.
-    let turns = if own || traced.transactions == 0 { 1.0 } else { traced.turns.max(1) as f64 / traced.transactions as f64 };
+    let turns =
+        if own || traced.transactions == 0 { 1.0 } else { traced.turns.max(1) as f64 / traced.transactions as f64 };
     let elapsed = traced.elapsed.as_secs_f64();
     let seen = Readings::of(observations).known("elapsed.seconds").unwrap_or(elapsed);
     let scale = if elapsed > 0.0 { seen / elapsed } else { 0.0 };

@@ -1,8 +1,10 @@
-//! The article's database test: a site's database under 1 to 50 clients, its throughput, its latency, and how it scales.
+//! The article's database test: a site's database under 1 to 50 clients, its throughput, its latency, and how it
+//! scales.
 //!
-//! Each number of clients is a step. A round is every step once, in random order, so that drift and noise hit all of them alike;
-//! the rounds of a step are its repetitions. Each round is of another start of the server and of the load generators: two starts of the same
-//! MariaDB differ by some 5 % in all their steps (`bench/RESULTS.md`), of which rounds of one start would tell nothing.
+//! Each number of clients is a step. A round is every step once, in random order, so that drift and noise hit all of
+//! them alike; the rounds of a step are its repetitions. Each round is of another start of the server and of the load
+//! generators: two starts of the same MariaDB differ by some 5 % in all their steps (`bench/RESULTS.md`), of which
+//! rounds of one start would tell nothing.
 
 mod import;
 #[cfg(test)]
@@ -58,13 +60,16 @@ struct Plan {
 }
 
 impl Plan {
-    /// Rounds by the profile: rather many short steps than few long ones, as what drifts hits each round alike. Each step is as long as the
-    /// time that is left allows, and where there are too many steps, rounds are fewer.
+    /// Rounds by the profile: rather many short steps than few long ones, as what drifts hits each round alike. Each
+    /// step is as long as the time that is left allows, and where there are too many steps, rounds are fewer.
     fn new(profile: Profile, left: Duration, steps: usize, renewal: Duration) -> Plan {
         let shortest = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * steps.max(1) as u32 + renewal;
-        let rounds = by_profile(profile, [7, 11, 15]).min((left.as_nanos() / shortest.as_nanos()) as usize).max(LEAST_ROUNDS);
-        let each = (left.saturating_sub(renewal * rounds as u32) / (rounds * steps.max(1)) as u32).saturating_sub(STEP_OVERHEAD);
-        // The warm-up is a share of the step within limits, so the length is the largest that fits together with its own warm-up.
+        let rounds =
+            by_profile(profile, [7, 11, 15]).min((left.as_nanos() / shortest.as_nanos()) as usize).max(LEAST_ROUNDS);
+        let each = (left.saturating_sub(renewal * rounds as u32) / (rounds * steps.max(1)) as u32)
+            .saturating_sub(STEP_OVERHEAD);
+        // The warm-up is a share of the step within limits, so the length is the largest that fits together with its
+        // own warm-up.
         let mut length = each.saturating_sub(warm_up(each));
         while length + MORE + warm_up(length + MORE) <= each {
             length += MORE;
@@ -108,7 +113,8 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
             experiments: deciding::most(ctx.profile),
             beyond_ours: ctx.allow_system_changes,
         };
-        // Before the first round as well: it costs what is planned with, and a server that has just filled its tables is no other start.
+        // Before the first round as well: it costs what is planned with, and a server that has just filled its tables
+        // is no other start.
         let renewal = Instant::now();
         renew(&mut workload, &steps)?;
         let renewal = renewal.elapsed();
@@ -117,7 +123,9 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         let described = workload.described().to_owned();
         let all = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)?;
         all.iter().filter_map(|r| r.observation(&described)).for_each(|observation| ctx.sink.observation(observation));
-        stalls::told("database", all.iter().map(|r| (&r.params, &r.steps[..]))).iter().for_each(|sentence| ctx.sink.warn(sentence));
+        stalls::told("database", all.iter().map(|r| (&r.params, &r.steps[..])))
+            .iter()
+            .for_each(|sentence| ctx.sink.warn(sentence));
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         in_turn(ctx.sink, |sink| {
             explain(&mut workload, &measured, &course, sink)?;
@@ -205,24 +213,63 @@ pub static LAB: Lab = Lab {
     name: "database",
     summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
     rows: &[
-        (&rows::OF_THROUGHPUT, "queries or transactions that all clients together finish in a second, in a closed loop"),
+        (
+            &rows::OF_THROUGHPUT,
+            "queries or transactions that all clients together finish in a second, in a closed \
+            loop",
+        ),
         (&rows::OF_LATENCY, "from the sending of a query or transaction to the last byte of its answer"),
         (&import::OF_IMPORT, "loading a dump of the data through a client, statement by statement"),
         (&BESIDE.rows, desktop::MEANING),
     ],
     settings: &[
-        Setting::new("engine", "sqlite", "sqlite (nothing to install), mariadb or postgresql").one_of(&["sqlite", "mariadb", "postgresql"]),
-        Setting::new("mix", "read", "read (select, range, order, group, join), write (transactions with commit) or point")
-            .one_of(&["read", "write", "point"]),
+        Setting::new(
+            "engine",
+            "sqlite",
+            "sqlite (nothing to install), mariadb or \
+            postgresql",
+        )
+        .one_of(&["sqlite", "mariadb", "postgresql"]),
+        Setting::new(
+            "mix",
+            "read",
+            "read (select, range, order, group, join), write (transactions with commit) or \
+            point",
+        )
+        .one_of(&["read", "write", "point"]),
         Setting::new("clients", "1,2,5,10,20,35,50", "clients at the same time, one step each"),
         Setting::new("scale", "1", "size of the data set; 1 is 36,000 rows, some 15 MB"),
-        Setting::new("storage", "innodb", "MariaDB's storage engine: innodb, myisam or aria").one_of(&["innodb", "myisam", "aria"]),
+        Setting::new(
+            "storage",
+            "innodb",
+            "MariaDB's storage engine: innodb, myisam or \
+            aria",
+        )
+        .one_of(&["innodb", "myisam", "aria"]),
         Setting::new("query_cache", "off", "MariaDB's query cache: on or off").one_of(&["off", "on"]),
-        Setting::new("synchronous", "full", "how SQLite waits for the disk: full, normal or off").one_of(&["full", "normal", "off"]),
+        Setting::new(
+            "synchronous",
+            "full",
+            "how SQLite waits for the disk: full, normal or \
+            off",
+        )
+        .one_of(&["full", "normal", "off"]),
         Setting::new("server.", "the server's own", "any variable of a private server, as server.NAME=VALUE"),
-        Setting::new("import", "on; off with --profile quick", "on: a dump of the data is imported, too, and timed").one_of(&["on", "off"]),
+        Setting::new(
+            "import",
+            "on; off with --profile quick",
+            "on: a dump of the data is imported, too, and \
+            timed",
+        )
+        .one_of(&["on", "off"]),
         desktop::SETTING,
-        Setting::new("dir", "the scratch directory", "where the data goes: a directory on the disk to be measured").path(),
+        Setting::new(
+            "dir",
+            "the scratch directory",
+            "where the data goes: a directory on the disk to be \
+            measured",
+        )
+        .path(),
         Setting::new(
             "url",
             "none",
@@ -231,7 +278,8 @@ pub static LAB: Lab = Lab {
         Setting::new(
             "password_file",
             "MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or ~/.pgpass",
-            "a file whose first line is the password for url; a password within the url is seen by all who list processes",
+            "a file whose first line is the password for url; a password within the url is seen by all who list \
+             processes",
         )
         .path(),
     ],
@@ -276,7 +324,13 @@ mod tests {
             }
             let transactions = 100 * clients as u64;
             let rate = transactions as f64 / length.as_secs_f64();
-            Ok(Step { transactions, elapsed: length, throughput: vec![rate; 3], latencies: vec![(1000, transactions)], ..Step::default() })
+            Ok(Step {
+                transactions,
+                elapsed: length,
+                throughput: vec![rate; 3],
+                latencies: vec![(1000, transactions)],
+                ..Step::default()
+            })
         }
         fn stop(&mut self) {}
     }
@@ -302,7 +356,8 @@ mod tests {
         }
         assert!(rounds.iter().any(|round| *round != rounds[0]));
         assert_eq!(sink.rows.len(), 6);
-        let four = sink.rows.iter().find(|r| r.probe == "database.throughput" && r.params.int("clients") == Some(4)).unwrap();
+        let four =
+            sink.rows.iter().find(|r| r.probe == "database.throughput" && r.params.int("clients") == Some(4)).unwrap();
         assert_eq!((four.processes.len(), four.estimate.unwrap().value, four.outcome), (4, 400.0, Outcome::Measured));
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         assert_eq!(
@@ -317,7 +372,10 @@ mod tests {
         result.unwrap();
         assert_eq!(workload.order.len(), 12);
         assert!(sink.warnings[0].contains("fell over"));
-        assert!(sink.rows.iter().all(|r| r.outcome == Outcome::Measured), "three good repetitions are enough for a figure");
+        assert!(
+            sink.rows.iter().all(|r| r.outcome == Outcome::Measured),
+            "three good repetitions are enough for a figure"
+        );
         assert!(matches!(course(Some(1), 100).0, Err(WorkloadError::Failed(_))));
     }
 

@@ -1,5 +1,5 @@
-//! How quickly the machine answers somebody at it while its server is loaded, beside the same server idle: the article quotes that one of its
-//! systems feels sluggish, and has no figure for that.
+//! How quickly the machine answers somebody at it while its server is loaded, beside the same server idle: the article
+//! quotes that one of its systems feels sluggish, and has no figure for that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,8 @@ const SHARE_OF_LOAD: f64 = 0.95;
 pub const SETTING: Setting = Setting::new(
     "desktop",
     "on; off with --profile quick",
-    "on: how quickly a waker, a start of a program and a read of a file are done, beside the most loaded server and beside the idle one",
+    "on: how quickly a waker, a start of a program and a read of a file are done, beside the most loaded server and \
+     beside the idle one",
 )
 .one_of(&["on", "off"]);
 
@@ -36,13 +37,14 @@ pub const MEANING: &str = "how long a small task takes from when it is due, besi
 
 /// A lab beside whose server they are measured.
 ///
-/// The latency of a desktop's periodic tasks, each turn from when it was *due* until it was done: `task=waker`, a thread that sleeps
-/// until its turn (every 10 ms), until it runs; `task=exec`, `/bin/true` (every 50 ms), until it was waited for; `task=read`, a 4 KiB file
-/// in the page cache opened, read and closed (every 10 ms). With `load=most` the server has the most clients of the run throughout, with
-/// `load=idle` it runs and has none. A turn that starts late is made at once and counted from when it was due, so that none is left out
-/// because the one before took long. The figure is the median; percentiles are of all turns of all rounds, and each round has its p99, its
-/// longest (`max`) and how many were not done when the next was due (`missed`). It misleads where the load generator, which is on the
-/// same machine, takes more of the CPUs than the server: what is told is the load of both.
+/// The latency of a desktop's periodic tasks, each turn from when it was *due* until it was done: `task=waker`, a
+/// thread that sleeps until its turn (every 10 ms), until it runs; `task=exec`, `/bin/true` (every 50 ms), until it was
+/// waited for; `task=read`, a 4 KiB file in the page cache opened, read and closed (every 10 ms). With `load=most` the
+/// server has the most clients of the run throughout, with `load=idle` it runs and has none. A turn that starts late is
+/// made at once and counted from when it was due, so that none is left out because the one before took long. The figure
+/// is the median; percentiles are of all turns of all rounds, and each round has its p99, its longest (`max`) and how
+/// many were not done when the next was due (`missed`). It misleads where the load generator, which is on the same
+/// machine, takes more of the CPUs than the server: what is told is the load of both.
 pub struct Beside {
     /// The lab's name.
     pub lab: &'static str,
@@ -93,7 +95,12 @@ impl Beside {
     }
 
     /// Idle and loaded in turns, the first of a round alternating; tells the rows after each.
-    fn rounds(&self, step: &Params, sink: &mut dyn Sink, stretch: &mut dyn FnMut(Load) -> Result<Vec<(Task, Turns)>, LabError>) {
+    fn rounds(
+        &self,
+        step: &Params,
+        sink: &mut dyn Sink,
+        stretch: &mut dyn FnMut(Load) -> Result<Vec<(Task, Turns)>, LabError>,
+    ) {
         let mut all = Rounds::new();
         for round in 0..ROUNDS {
             let order = if round % 2 == 0 { [Load::Idle, Load::Most] } else { [Load::Most, Load::Idle] };
@@ -101,7 +108,10 @@ impl Beside {
                 if sink.interrupted() {
                     return;
                 }
-                sink.progress(&format!("{}, a desktop's tasks beside it, round {} of {ROUNDS}", self.lab, round + 1), 0.97);
+                sink.progress(
+                    &format!("{}, a desktop's tasks beside it, round {} of {ROUNDS}", self.lab, round + 1),
+                    0.97,
+                );
                 let (turns, failure) = match stretch(load) {
                     Ok(turns) => (turns, None),
                     Err(error) => (Vec::new(), Some(error.to_string())),
@@ -138,7 +148,13 @@ impl Beside {
         let worst = rounds.iter().map(|turns| turns.worst_ns).max().unwrap_or(0);
         let at = |q| together.quantile(q).map_or(0.0, |ns| ns.min(worst) as f64);
         let percentiles = Some(Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) });
-        self.rows.row(params.clone(), rounds.iter().filter_map(process).collect(), percentiles, doubt(rounds, failure), none)
+        self.rows.row(
+            params.clone(),
+            rounds.iter().filter_map(process).collect(),
+            percentiles,
+            doubt(rounds, failure),
+            none,
+        )
     }
 }
 
@@ -186,7 +202,9 @@ fn doubt(rounds: &[Turns], failure: Option<&str>) -> Option<String> {
     }
     let unfinished: u64 = rounds.iter().map(|r| r.unfinished).sum();
     if unfinished > 0 {
-        return Some(format!("{unfinished} turns were due and not begun in twice the time; they count as long as they were waited for"));
+        return Some(format!(
+            "{unfinished} turns were due and not begun in twice the time; they count as long as they were waited for"
+        ));
     }
     (rounds.len() < ROUNDS).then(|| format!("{} of {ROUNDS} rounds only", rounds.len()))
 }
@@ -206,7 +224,12 @@ mod tests {
 
     fn made(ns: u64) -> Vec<(Task, Turns)> {
         Task::ALL
-            .map(|task| (task, Turns { latencies: vec![(ns, 99), (10 * ns, 1)], worst_ns: 10 * ns, missed: 1, ..Turns::default() }))
+            .map(|task| {
+                (
+                    task,
+                    Turns { latencies: vec![(ns, 99), (10 * ns, 1)], worst_ns: 10 * ns, missed: 1, ..Turns::default() },
+                )
+            })
             .to_vec()
     }
 
@@ -281,13 +304,18 @@ mod tests {
     fn a_failed_round_and_a_failed_turn_are_told() {
         let (order, sink) = told(Some(2));
         assert_eq!(order.len(), 2);
-        assert_eq!((find(&sink, "most", "waker").outcome, find(&sink, "idle", "waker").outcome), (Outcome::Failed, Outcome::Untrusted));
+        assert_eq!(
+            (find(&sink, "most", "waker").outcome, find(&sink, "idle", "waker").outcome),
+            (Outcome::Failed, Outcome::Untrusted)
+        );
         let (_, sink) = told(Some(3));
         assert!(find(&sink, "most", "read").reason.as_ref().unwrap().contains("fell over"));
         let one = |turns: Turns| doubt(&[turns.clone(), turns.clone(), turns], None);
         assert_eq!(one(Turns::default()), None);
         assert!(
-            one(Turns { failed: 2, why: Some("no such file".into()), ..Turns::default() }).unwrap().contains("6 turns failed: no such")
+            one(Turns { failed: 2, why: Some("no such file".into()), ..Turns::default() })
+                .unwrap()
+                .contains("6 turns failed: no such")
         );
         assert!(one(Turns { unfinished: 2, ..Turns::default() }).unwrap().starts_with("6 turns were due"));
     }
@@ -297,7 +325,10 @@ mod tests {
         for seconds in [0, 30, 80, 300] {
             let time = Duration::from_secs(seconds);
             let (length, least) = (length(time), OF_A_LAB.cost(SHORTEST));
-            assert!(length >= SHORTEST && OF_A_LAB.cost(length) <= time.mul_f64(SHARE).max(least) + Duration::from_millis(1));
+            assert!(
+                length >= SHORTEST
+                    && OF_A_LAB.cost(length) <= time.mul_f64(SHARE).max(least) + Duration::from_millis(1)
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Which steps of a loaded server are taken apart, and for how long: one client, the most, and the best in between when it falls.
+//! Which steps of a loaded server are taken apart, and for how long: one client, the most, and the best in between when
+//! it falls.
 
 use std::time::Duration;
 
@@ -45,7 +46,8 @@ pub struct Measured {
     pub transactions: u64,
     /// Seconds of all rounds.
     pub seconds: f64,
-    /// Transactions under way at any time: the clients of a closed loop, by Little's law the mean number in an open one.
+    /// Transactions under way at any time: the clients of a closed loop, by Little's law the mean number in an open
+    /// one.
     pub under_way: f64,
     /// Why its row is not to be trusted, where that is so.
     pub doubt: Option<String>,
@@ -91,7 +93,8 @@ pub fn tables(steps: &[Measured], by: &str) -> Vec<Vec<Measured>> {
 
 /// The steps of a table to explain, as places in it; the last one speaks for the table.
 fn chosen(table: &[Measured], by: &str) -> Vec<usize> {
-    let points: Vec<(u64, f64)> = table.iter().map(|s| (s.params.int(by).unwrap_or(0) as u64, s.throughput())).collect();
+    let points: Vec<(u64, f64)> =
+        table.iter().map(|s| (s.params.int(by).unwrap_or(0) as u64, s.throughput())).collect();
     let best = Scaling::of(&points).and_then(|scaling| match scaling.shape {
         Shape::Collapses { .. } | Shape::Declines { .. } => points.iter().position(|p| p.0 == scaling.peak().clients),
         Shape::Scales | Shape::Saturates { .. } => None,
@@ -102,22 +105,32 @@ fn chosen(table: &[Measured], by: &str) -> Vec<usize> {
     chosen
 }
 
-/// Explains the steps of every table that speak for it. What cannot be explained is told, and never spoils what was measured.
-pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course, sink: &mut dyn Sink) -> Result<(), LabError> {
+/// Explains the steps of every table that speak for it. What cannot be explained is told, and never spoils what was
+/// measured.
+pub fn explain(
+    workload: &mut dyn Workload,
+    steps: &[Measured],
+    course: &Course,
+    sink: &mut dyn Sink,
+) -> Result<(), LabError> {
     // A server that was not started here is measured, and not explained: its processes are not known.
     if workload.subjects().servers.is_empty() {
         return Ok(());
     }
     let events = KeptOpen::default();
     for table in tables(steps, course.by) {
-        let sweep: Vec<(f64, f64)> = table.iter().map(|s| (s.params.int(course.by).unwrap_or(0) as f64, s.throughput())).collect();
+        let sweep: Vec<(f64, f64)> =
+            table.iter().map(|s| (s.params.int(course.by).unwrap_or(0) as f64, s.throughput())).collect();
         let places = chosen(&table, course.by);
         for (n, place) in places.iter().enumerate() {
             if sink.interrupted() {
                 return Ok(());
             }
             let step = &table[*place];
-            sink.progress(&format!("{}, explaining {}", workload.name(), step.params), 0.7 + 0.3 * n as f64 / places.len() as f64);
+            sink.progress(
+                &format!("{}, explaining {}", workload.name(), step.params),
+                0.7 + 0.3 * n as f64 / places.len() as f64,
+            );
             let request = Request {
                 params: &step.params,
                 length: course.length,
@@ -138,7 +151,9 @@ pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course,
                     hand_over_findings(&attributed, sink);
                 }
                 Ok(_) => {}
-                Err(error) => sink.warn(&format!("{} {} could not be explained: {error}", workload.name(), step.params)),
+                Err(error) => {
+                    sink.warn(&format!("{} {} could not be explained: {error}", workload.name(), step.params))
+                }
             }
         }
     }
@@ -146,7 +161,13 @@ pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course,
 }
 
 /// The findings of the step that speaks for its table, after experiments where these are needed.
-fn decided(workload: &mut dyn Workload, step: &Measured, attributed: &Attributed, course: &Course, sink: &mut dyn Sink) -> Vec<Finding> {
+fn decided(
+    workload: &mut dyn Workload,
+    step: &Measured,
+    attributed: &Attributed,
+    course: &Course,
+    sink: &mut dyn Sink,
+) -> Vec<Finding> {
     let figures = &attributed.figures;
     let rate = step.throughput() * figures.turns_per_transaction;
     let question = Question {
@@ -180,7 +201,9 @@ mod tests {
 
     #[test]
     fn one_client_and_the_most_are_explained_and_the_best_when_it_falls() {
-        let table = |rates: [u64; 4]| [1, 2, 10, 50].into_iter().zip(rates).map(|(n, rate)| step(n, "on", rate)).collect::<Vec<_>>();
+        let table = |rates: [u64; 4]| {
+            [1, 2, 10, 50].into_iter().zip(rates).map(|(n, rate)| step(n, "on", rate)).collect::<Vec<_>>()
+        };
         assert_eq!(chosen(&table([100, 200, 210, 205]), "clients"), [0, 3]);
         assert_eq!(chosen(&table([100, 200, 120, 60]), "clients"), [0, 1, 3]);
         assert_eq!(chosen(&table([200, 100, 90, 60]), "clients"), [0, 3]);

@@ -43,7 +43,8 @@ pub struct Setting {
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Words that it takes, for a shell to propose; where there are none, and beside them, whatever else the lab reads (numbers, addresses).
+    /// Words that it takes, for a shell to propose; where there are none, and beside them, whatever else the lab reads
+    /// (numbers, addresses).
     pub values: &'static [&'static str],
     /// Whether several of them may be given, with commas between.
     pub several: bool,
@@ -87,7 +88,8 @@ pub struct Lab {
     pub missing: fn(&Params) -> Option<String>,
     /// Says which of its settings cannot be, as far as that is known before anything is started or kept.
     pub check: fn(&Params, Profile) -> Result<(), LabError>,
-    /// Whether it asks for a turn before each stretch that it measures, so that two runs of it can take turns stretch by stretch.
+    /// Whether it asks for a turn before each stretch that it measures, so that two runs of it can take turns stretch
+    /// by stretch.
     pub takes_turns: bool,
     /// How long it takes by these settings alone; nothing where that is the profile's or the budget's to say.
     pub takes: fn(&Params) -> Option<Duration>,

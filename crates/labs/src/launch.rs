@@ -1,8 +1,8 @@
 //! Lab `launch`: applications launched in sequence, none quit, under several placements of swap.
 //!
-//! After Andy Moraitis, “OSX Version 10.1 Swapfile Benchmarks”: ten applications, three placements, each sequence twice after a
-//! re-boot. Here a sequence ends with everything gone, caches dropped and swap emptied, and memory is made short by a limit on the
-//! applications alone.
+//! After Andy Moraitis, “OSX Version 10.1 Swapfile Benchmarks”: ten applications, three placements, each sequence twice
+//! after a re-boot. Here a sequence ends with everything gone, caches dropped and swap emptied, and memory is made
+//! short by a limit on the applications alone.
 
 mod area;
 mod drive;
@@ -82,7 +82,9 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
     }
     let _ = std::fs::remove_dir_all(&dir);
     if apps.is_empty() {
-        return Err(LabError::Missing("none of the applications can be launched here; name some with --set manifest=FILE".into()));
+        return Err(LabError::Missing(
+            "none of the applications can be launched here; name some with --set manifest=FILE".into(),
+        ));
     }
     let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
     context.sink.warn(&format!("launching {} in this order ({})", names.join(", "), launcher::RESOLUTION));
@@ -91,7 +93,8 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
 
 /// No sequences yet, of these.
 fn sequences(plan: &Plan, apps: &[App], placements: &[Placement]) -> Sequences {
-    let (apps, placements) = (apps.iter().map(|a| a.name.clone()).collect(), placements.iter().map(|p| p.name.clone()).collect());
+    let (apps, placements) =
+        (apps.iter().map(|a| a.name.clone()).collect(), placements.iter().map(|p| p.name.clone()).collect());
     Sequences::new(apps, placements, plan.stated(), plan.state.as_is())
 }
 
@@ -140,11 +143,16 @@ impl<'c, 'r> Course<'c, 'r> {
         let before = pressure::available();
         let failed = |(Obstacle::Placement(sentence) | Obstacle::Failed(sentence))| LabError::Failed(sentence);
         let sequence = self.sequence(&free, Push::None, 0.0).map_err(failed)?;
-        let used =
-            sequence.totals.get("free_before.bytes").zip(sequence.totals.get("free_after.bytes")).map(|(b, a)| (b - a).max(0.0) as u64);
+        let used = sequence
+            .totals
+            .get("free_before.bytes")
+            .zip(sequence.totals.get("free_after.bytes"))
+            .map(|(b, a)| (b - a).max(0.0) as u64);
         let need = Need { bytes: sequence.held.or(used).unwrap_or(0) };
         let (push, how, left) = match means {
-            Means::Limit => (Push::Limit(need.share(share)), "a limit on their control group".to_owned(), need.share(share)),
+            Means::Limit => {
+                (Push::Limit(need.share(share)), "a limit on their control group".to_owned(), need.share(share))
+            }
             Means::Reserve => {
                 let reserve = need.reserve(share, before);
                 (Push::Reserve(need, share), format!("a pinned reserve of {} MiB", reserve >> 20), before - reserve)
@@ -164,9 +172,12 @@ impl<'c, 'r> Course<'c, 'r> {
             return;
         }
         let fits = (QUICK.saturating_sub(self.begun.elapsed()).as_secs_f64() / (2.0 * one.as_secs_f64())) as usize;
-        let left: Vec<String> = self.placements.drain(fits.max(2).min(self.placements.len())..).map(|p| p.name).collect();
+        let left: Vec<String> =
+            self.placements.drain(fits.max(2).min(self.placements.len())..).map(|p| p.name).collect();
         if !left.is_empty() {
-            self.context.sink.warn(&format!("left out for want of time: {}; name them with --set placements=…", left.join(", ")));
+            self.context
+                .sink
+                .warn(&format!("left out for want of time: {}; name them with --set placements=…", left.join(", ")));
         }
     }
 
@@ -194,7 +205,8 @@ impl<'c, 'r> Course<'c, 'r> {
         Ok(())
     }
 
-    /// One more sequence, whose times do not count, under observers: how soon real applications touch the memory that they ask for.
+    /// One more sequence, whose times do not count, under observers: how soon real applications touch the memory that
+    /// they ask for.
     fn observe(&mut self) {
         if self.context.sink.interrupted() || self.plan.state.word().is_some() {
             return;
@@ -266,40 +278,65 @@ pub static LAB: Lab = Lab {
     rows: &[
         (&rows::OF_TIME, "from the start of an application until it is ready, while those launched before it stay"),
         (&rows::OF_SUM, "the launch times of all applications of one sequence together"),
-        (&pageins::OF_PAGEINS, "page-ins since the machine was booted: faults that waited for a page of a file or of swap"),
+        (
+            &pageins::OF_PAGEINS,
+            "page-ins since the machine was booted: faults that waited for a page of a file or of \
+            swap",
+        ),
     ],
     settings: &[
         Setting::new(
             "manifest",
             "ten of what is installed",
-            "TOML file that names the applications, or `published`: one for each of the ten that the source launched, which `replay ref:launch` knows",
+            "TOML file that names the applications, or `published`: one for each of the ten that the source launched, \
+             which `replay ref:launch` knows",
         )
         .one_of(&[manifest::PUBLISHED])
         .path(),
         Setting::new(
             "placements",
             "none; as root with --allow-system-changes: file,loop,zram",
-            "none, file[:DIR], loop[:PLACE], single[:PLACE] (another partition of the system's drive), dual[:PLACE] (another drive), striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; PLACE is a directory or /dev/PARTITION; the first is the default that others are compared with",
+            "none, file[:DIR], loop[:PLACE], single[:PLACE] (another partition of the system's drive), dual[:PLACE] \
+             (another drive), striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; PLACE is a directory or \
+             /dev/PARTITION; the first is the default that others are compared with",
         )
         .several(&["none", "file", "loop", "single", "dual", "striped", "zram", "zswap", "throttled"]),
-        Setting::new("pressure", "0.6", "memory that is left to the applications as a share of what they need, or `none`")
-            .one_of(&["none"]),
-        Setting::new("pressure_by", "limit, or reserve where no controller is", "limit (control group) or reserve (pinned memory)")
-            .one_of(&["limit", "reserve"]),
+        Setting::new(
+            "pressure",
+            "0.6",
+            "memory that is left to the applications as a share of what they need, or \
+            `none`",
+        )
+        .one_of(&["none"]),
+        Setting::new(
+            "pressure_by",
+            "limit, or reserve where no controller is",
+            "limit (control group) or reserve \
+            (pinned memory)",
+        )
+        .one_of(&["limit", "reserve"]),
         Setting::new("swap_size", "what the applications need", "size of each placement's swap, such as 512M"),
         Setting::new("rounds", "2, more as time allows", "sequences under each placement"),
         Setting::new(
             "state",
             "cold where caches may be dropped, else warm",
-            "cold, warm; after-boot: one sequence, now, and the page-ins since boot; uptime: the page-ins since boot alone",
+            "cold, warm; after-boot: one sequence, now, and the page-ins since boot; uptime: the page-ins since boot \
+             alone",
         )
         .one_of(&["cold", "warm", "after-boot", "uptime"]),
         Setting::new(
             "watch",
             "one reading",
-            "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, and the course is kept",
+            "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, \
+             and the course is kept",
         ),
-        Setting::new("existing_swap", "on", "off: switch the machine's own swap off for the time of the run").one_of(&["on", "off"]),
+        Setting::new(
+            "existing_swap",
+            "on",
+            "off: switch the machine's own swap off for the time of the \
+            run",
+        )
+        .one_of(&["on", "off"]),
         Setting::new("throttle", "4M", "bytes a second of a throttled placement"),
     ],
     missing,

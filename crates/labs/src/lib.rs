@@ -1,7 +1,7 @@
 //! Experiments made of several measurements, each with its own course and analysis.
 //!
-//! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. One file per
-//! lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all.
+//! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. One
+//! file per lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all.
 
 pub mod attribute;
 pub mod database;
@@ -26,7 +26,8 @@ pub use sink::Sink;
 /// Every lab.
 pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB];
 
-/// What the figure of a lab's row is, for `list NAME` and for whoever hovers over a name on a page; nothing where no lab makes it.
+/// What the figure of a lab's row is, for `list NAME` and for whoever hovers over a name on a page; nothing where no
+/// lab makes it.
 pub fn meaning(probe: &str) -> Option<&'static str> {
     REGISTRY.iter().flat_map(|lab| lab.rows).find(|(of, _)| of.probe == probe).map(|(_, meaning)| *meaning)
 }
@@ -41,7 +42,8 @@ mod tests {
     #[test]
     fn records_of_before_have_the_rows_of_each_lab_in_its_table() {
         let none = Params::new();
-        let all = REGISTRY.iter().flat_map(|lab| lab.rows).map(|(of, _)| *of).chain([&load::OF_TURN, &service::OF_RATE]);
+        let all =
+            REGISTRY.iter().flat_map(|lab| lab.rows).map(|(of, _)| *of).chain([&load::OF_TURN, &service::OF_RATE]);
         // A lab with a table of its own came after them.
         for of in all.filter(|of| of.table.place() < table::ORDER.len()) {
             assert_eq!(of_before(of.probe, [&none, &none]), of.descriptor(), "{}", of.probe);
@@ -70,10 +72,16 @@ mod tests {
         for lab in REGISTRY {
             for s in lab.settings.iter().filter(|s| !s.values.is_empty()) {
                 // Two of these depend on the machine: who may limit memory, and who is root.
-                for value in s.values.iter().filter(|v| !matches!((s.key, **v), ("pressure_by", "limit") | ("existing_swap", "off"))) {
+                for value in s
+                    .values
+                    .iter()
+                    .filter(|v| !matches!((s.key, **v), ("pressure_by", "limit") | ("existing_swap", "off")))
+                {
                     assert_eq!(said(lab, s.key, value), None, "{} {}={value}", lab.name, s.key);
                 }
-                let Some(sentence) = said(lab, s.key, "no-such-thing") else { panic!("{} {} takes anything", lab.name, s.key) };
+                let Some(sentence) = said(lab, s.key, "no-such-thing") else {
+                    panic!("{} {} takes anything", lab.name, s.key)
+                };
                 let missing: Vec<&&str> = s.values.iter().filter(|v| !sentence.contains(**v)).collect();
                 assert!(s.path || missing.is_empty(), "{} {}: {missing:?} not in “{sentence}”", lab.name, s.key);
                 if s.several && s.values.len() > 1 {

@@ -1,7 +1,7 @@
 //! The load generator on a machine of its own: what it saw of a server elsewhere, by its own clock.
 //!
-//! One step is repeated a few times, and the repetitions are what a row's interval is made of. Every round trip is stamped besides, because
-//! a transaction may be several of them, and what the server's machine sees are round trips.
+//! One step is repeated a few times, and the repetitions are what a row's interval is made of. Every round trip is
+//! stamped besides, because a transaction may be several of them, and what the server's machine sees are round trips.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,8 @@ use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 const VERSION: u32 = 1;
-const OF_TURNS: Definition = Definition { table: &table::LOAD, place: Some(1), probe: TURNS, version: VERSION, ..Definition::RATE };
+const OF_TURNS: Definition =
+    Definition { table: &table::LOAD, place: Some(1), probe: TURNS, version: VERSION, ..Definition::RATE };
 pub(crate) const OF_TURN: Definition =
     Definition { table: &table::LOAD, place: Some(2), probe: TURN, version: VERSION, ..Definition::LATENCY };
 /// Repetitions: as many as an interval of 95 % needs at the least would be six, and each costs a warm-up.
@@ -58,7 +59,13 @@ pub fn length(whole: Duration) -> Duration {
 ///
 /// # Errors
 /// No repetition could be done.
-pub fn measure(workload: &mut dyn Workload, step: &Params, whole: Duration, described: &str, sink: &mut dyn Sink) -> Result<(), LabError> {
+pub fn measure(
+    workload: &mut dyn Workload,
+    step: &Params,
+    whole: Duration,
+    described: &str,
+    sink: &mut dyn Sink,
+) -> Result<(), LabError> {
     let length = length(whole);
     let mut all = Repetitions::new(step.clone());
     let (mut turns, mut begun_s) = (Vec::new(), None);
@@ -100,7 +107,9 @@ fn repetition(workload: &mut dyn Workload, step: &Params, length: Duration) -> R
     thread::scope(|scope| {
         let watcher = stamps.map(|stamps| {
             let (begun, over) = (&begun, &over);
-            thread::Builder::new().name("fp-turns".into()).spawn_scoped(scope, move || take(&stamps, &clients, length, begun, over))
+            thread::Builder::new()
+                .name("fp-turns".into())
+                .spawn_scoped(scope, move || take(&stamps, &clients, length, begun, over))
         });
         let done = workload.step_observed(step, length, &mut || begun.store(true, Ordering::Relaxed));
         over.store(true, Ordering::Relaxed);
@@ -139,8 +148,8 @@ fn take(stamps: &Stamps, clients: &[i32], length: Duration, begun: &AtomicBool, 
     turns
 }
 
-/// The least time that a packet and its acknowledgement took on any connection of these processes, as TCP measured it; nothing where they
-/// have none, or the kernel does not tell.
+/// The least time that a packet and its acknowledgement took on any connection of these processes, as TCP measured it;
+/// nothing where they have none, or the kernel does not tell.
 fn network(clients: &[i32]) -> Option<u32> {
     let own = socket_inodes(clients.iter().copied());
     let mut least: Option<u32> = None;
@@ -177,8 +186,16 @@ fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
 }
 
 /// A row beside that of the throughput: what speaks against the one speaks against the other.
-fn row(like: &Measurement, of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
-    of.row(params, processes, percentiles, like.reason.clone(), || (Outcome::Skipped, "no round trip was stamped".to_owned()))
+fn row(
+    like: &Measurement,
+    of: &Definition,
+    params: Params,
+    processes: Vec<Process>,
+    percentiles: Option<Percentiles>,
+) -> Measurement {
+    of.row(params, processes, percentiles, like.reason.clone(), || {
+        (Outcome::Skipped, "no round trip was stamped".to_owned())
+    })
 }
 
 /// The client's own account, with its round trips and when by its own clock it was.
@@ -214,7 +231,8 @@ mod tests {
     use crate::database::listener::Listener;
     use fingerpost_workloads::{ClientReport, Subjects};
 
-    /// A server of which every transaction is three round trips; the second step may be the client's limit, the third may fail.
+    /// A server of which every transaction is three round trips; the second step may be the client's limit, the third
+    /// may fail.
     struct Mock {
         steps: u32,
         saturated: bool,
@@ -239,10 +257,20 @@ mod tests {
             if self.fails == Some(self.steps) {
                 return Err(LabError::Failed("the server went away".into()));
             }
-            let client =
-                ClientReport { saturated: self.saturated.then(|| "its CPU was the limit".to_owned()), cpus: 2, ..Default::default() };
+            let client = ClientReport {
+                saturated: self.saturated.then(|| "its CPU was the limit".to_owned()),
+                cpus: 2,
+                ..Default::default()
+            };
             let rate = 100.0 / length.as_secs_f64();
-            Ok(Step { transactions: 100, turns: 300, elapsed: length, throughput: vec![rate], client, ..Step::default() })
+            Ok(Step {
+                transactions: 100,
+                turns: 300,
+                elapsed: length,
+                throughput: vec![rate],
+                client,
+                ..Step::default()
+            })
         }
         fn stop(&mut self) {}
     }
@@ -289,7 +317,10 @@ mod tests {
     fn repetitions_with_their_warm_up_fit_into_the_time() {
         for seconds in [2, 10, 60] {
             let (whole, length) = (Duration::from_secs(seconds), length(Duration::from_secs(seconds)));
-            assert!(length >= SHORTEST && (length * REPETITIONS).mul_f64(1.0 + WARM) <= whole.max(SHORTEST * REPETITIONS * 2));
+            assert!(
+                length >= SHORTEST
+                    && (length * REPETITIONS).mul_f64(1.0 + WARM) <= whole.max(SHORTEST * REPETITIONS * 2)
+            );
         }
     }
 }

@@ -45,7 +45,8 @@ impl Definition {
         Descriptor { place: self.place, depends_on_host: self.depends_on_host, ..Descriptor::of(self.table) }
     }
 
-    /// The row of these repetitions, untrusted where something speaks against it; without any, a row that says why there is `none`.
+    /// The row of these repetitions, untrusted where something speaks against it; without any, a row that says why
+    /// there is `none`.
     pub fn row(
         &self,
         params: Params,
@@ -66,7 +67,8 @@ impl Definition {
 
     /// A row without a figure, and why.
     pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
-        Measurement::without_figure(self.probe, self.version, params, self.unit, self.better, outcome, reason).described(self.descriptor())
+        Measurement::without_figure(self.probe, self.version, params, self.unit, self.better, outcome, reason)
+            .described(self.descriptor())
     }
 }
 

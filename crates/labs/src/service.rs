@@ -1,7 +1,7 @@
 //! A service that somebody else started: what followed requests of it come to as rows of a record.
 //!
-//! Its windows are put together to stretches, each of which is to a row what a repetition is to a lab's: their spread is what a
-//! comparison of two records judges by.
+//! Its windows are put together to stretches, each of which is to a row what a repetition is to a lab's: their spread
+//! is what a comparison of two records judges by.
 
 pub use fingerpost_compare::service::{LATENCY, PERCENTILE, RATE, WORKLOAD};
 use fingerpost_diagnose::StepFigures;
@@ -25,8 +25,8 @@ const FOR_P99: usize = 100;
 /// Stretches that a trusted figure needs at least.
 const LEAST_STRETCHES: usize = 3;
 
-/// Requests a second at the service's sockets, over all windows; nothing where no window was open. Of the requests that a window cut
-/// half belong to it: those that began before it and ended in it, or the other way round.
+/// Requests a second at the service's sockets, over all windows; nothing where no window was open. Of the requests that
+/// a window cut half belong to it: those that began before it and ended in it, or the other way round.
 fn rate(stretches: &[Stretch]) -> Option<f64> {
     let seconds: f64 = stretches.iter().map(|s| s.seconds).sum();
     let requests: f64 = stretches.iter().map(requests).sum();
@@ -37,8 +37,8 @@ fn requests(s: &Stretch) -> f64 {
     s.latencies.len() as f64 + s.cut as f64 / 2.0
 }
 
-/// The figures of a watched service, for the budget and the suspects: all its requests in these seconds. `whole_rate` is how many came a
-/// second in all of the time, where that was counted ([`fingerpost_record::Paths::whole_rate`]).
+/// The figures of a watched service, for the budget and the suspects: all its requests in these seconds. `whole_rate`
+/// is how many came a second in all of the time, where that was counted ([`fingerpost_record::Paths::whole_rate`]).
 pub fn figures(stretches: &[Stretch], elapsed_s: f64, whole_rate: Option<f64>) -> StepFigures {
     let rate = rate(stretches).unwrap_or(0.0);
     let followed: usize = stretches.iter().map(|s| s.latencies.len()).sum();
@@ -68,10 +68,12 @@ pub fn rows(params: &Params, stretches: &[Stretch], whole_rate: Option<f64>) -> 
     ]
 }
 
-/// Requests a second of stretches: their spread is that of windows, their level that of all of the time, where that is known.
+/// Requests a second of stretches: their spread is that of windows, their level that of all of the time, where that is
+/// known.
 fn rates(stretches: &[Stretch], whole_rate: Option<f64>) -> Vec<Process> {
     let each = stretches.len().div_ceil(MOST_STRETCHES).max(1);
-    let level = whole_rate.zip(rate(stretches).filter(|rate| *rate > 0.0)).map_or(1.0, |(whole, windows)| whole / windows);
+    let level =
+        whole_rate.zip(rate(stretches).filter(|rate| *rate > 0.0)).map_or(1.0, |(whole, windows)| whole / windows);
     let of = |chunk: &[Stretch]| Some((level * rate(chunk)?, chunk.iter().map(requests).sum::<f64>()));
     let values = stretches.chunks(each).filter_map(of);
     values.map(|(value, requests)| Process::of_one(value, requests as u64)).collect()
@@ -85,7 +87,8 @@ fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measu
     for part in in_order.chunks(each).filter(|part| part.len() >= least) {
         processes.push(Process::of_one(at(&sorted(part), q), part.len() as u64));
     }
-    let percentiles = (!all.is_empty()).then(|| Percentiles { p50: at(&all, 0.5), p90: at(&all, 0.9), p99: at(&all, 0.99) });
+    let percentiles =
+        (!all.is_empty()).then(|| Percentiles { p50: at(&all, 0.5), p90: at(&all, 0.9), p99: at(&all, 0.99) });
     let mut row = row(&OF_LATENCY, params, processes, percentiles);
     // The figure is that of all requests; the stretches tell its spread.
     if let (Some(estimate), false) = (&mut row.estimate, all.is_empty()) {
@@ -103,7 +106,10 @@ fn at(sorted: &[f64], q: f64) -> f64 {
 
 fn row(of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
     let few = (processes.len() < LEAST_STRETCHES).then(|| {
-        format!("made of {} stretches of requests; a figure needs {LEAST_STRETCHES}: watch for longer (--seconds)", processes.len())
+        format!(
+            "made of {} stretches of requests; a figure needs {LEAST_STRETCHES}: watch for longer (--seconds)",
+            processes.len()
+        )
     });
     let none = || (Outcome::Skipped, "too few requests were seen; watch for longer (--seconds)".to_owned());
     of.row(params, processes, percentiles, few, none)
@@ -124,7 +130,11 @@ mod tests {
         let keys: Vec<String> = rows.iter().map(|r| format!("{} {}", r.probe, r.params)).collect();
         assert_eq!(
             keys,
-            ["service.latency name=nginx percentile=50", "service.latency name=nginx percentile=99", "service.rate name=nginx"]
+            [
+                "service.latency name=nginx percentile=50",
+                "service.latency name=nginx percentile=99",
+                "service.rate name=nginx"
+            ]
         );
         assert!(rows.iter().all(|r| r.outcome == Outcome::Measured && r.processes.len() >= 18), "{rows:#?}");
         let p = rows[0].percentiles.unwrap();
@@ -139,7 +149,11 @@ mod tests {
     fn few_requests_are_not_trusted_and_none_is_no_figure() {
         let few = rows(&Params::new(), &[stretch(1..=60, 0), stretch(1..=60, 0)], None);
         let outcomes: Vec<Outcome> = few.iter().map(|r| r.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Measured, Outcome::Untrusted, Outcome::Untrusted], "120 requests are enough for a median");
+        assert_eq!(
+            outcomes,
+            [Outcome::Measured, Outcome::Untrusted, Outcome::Untrusted],
+            "120 requests are enough for a median"
+        );
         let none = rows(&Params::new(), &[stretch(std::iter::empty(), 0)], None);
         assert_eq!((none[0].outcome, none[1].outcome), (Outcome::Skipped, Outcome::Skipped));
     }
@@ -151,7 +165,11 @@ mod tests {
         assert_eq!((f.transactions, f.elapsed_s), (5000, 10.0));
         assert!((f.clients - 500.0 * 3e-3).abs() < 1e-9, "by Little's law: {}", f.clients);
         let counted = figures(&two, 10.0, Some(520.0));
-        assert_eq!((counted.transactions, counted.clients), (5200, f.clients), "both factors of Little's law are of the same time");
+        assert_eq!(
+            (counted.transactions, counted.clients),
+            (5200, f.clients),
+            "both factors of Little's law are of the same time"
+        );
         assert!((figures_of_programs(0.5, 10.0).turns_per_transaction - 20.0).abs() < 1e-9);
     }
 }

@@ -22,13 +22,13 @@ pub trait Sink {
     fn warn(&mut self, _sentence: &str) {}
     /// What is being done now, and the share done so far, 0 to 1.
     fn progress(&mut self, _doing: &str, _done: f64) {}
-    /// Whether this run takes turns with another one: two servers, of which each round should be of another start, since what a start makes of a
-    /// server is in all rounds of it.
+    /// Whether this run takes turns with another one: two servers, of which each round should be of another start,
+    /// since what a start makes of a server is in all rounds of it.
     fn takes_turns(&self) -> bool {
         false
     }
-    /// Returns when this run may load the machine, where it takes turns with another run. What is measured until [`Sink::turn_over`] has the
-    /// machine to itself.
+    /// Returns when this run may load the machine, where it takes turns with another run. What is measured until
+    /// [`Sink::turn_over`] has the machine to itself.
     fn wait_for_turn(&mut self) {}
     /// This run's turn is over: returns when the other has had its own.
     fn turn_over(&mut self) {}

@@ -26,7 +26,11 @@ pub fn series(rounds: &[Step]) -> Vec<Series> {
         points.extend(step.client.stalls.iter().map(|s| (begin + s.at_s, s.length_s)));
         begin += step.elapsed.as_secs_f64();
     }
-    if points.is_empty() { Vec::new() } else { vec![Series { name: "stall.length".to_owned(), unit: "s".to_owned(), points }] }
+    if points.is_empty() {
+        Vec::new()
+    } else {
+        vec![Series { name: "stall.length".to_owned(), unit: "s".to_owned(), points }]
+    }
 }
 
 #[cfg(test)]
@@ -47,7 +51,8 @@ mod tests {
         let sentence = told("database", [(&params, &rounds[..])].into_iter()).unwrap();
         assert_eq!(
             sentence,
-            "database clients=5: nothing completed for 300 ms, 1.25 s into round 2 (1 shorter stalls besides, all of them in the record): the disk"
+            "database clients=5: nothing completed for 300 ms, 1.25 s into round 2 (1 shorter stalls besides, all of \
+             them in the record): the disk"
         );
         assert_eq!(series(&rounds)[0].points, [(2.5, 0.03), (3.25, 0.3)]);
         assert_eq!(told("database", [(&params, &rounds[..1])].into_iter()), None);

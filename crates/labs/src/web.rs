@@ -1,9 +1,10 @@
 //! The web laboratory: one file, asked for over ever more connections.
 //!
-//! Steps (numbers of connections, with and without keep-alive) run in random order in rounds, so that drift of the host hits all of
-//! them alike. A round of a step is one repetition: its throughput is one value of `web.throughput`, its median latency one of
-//! `web.latency`. A run has one start of its server: with a start each round, rounds of nginx vary more, and runs no less (`bench/RESULTS.md`). Where
-//! two runs take turns, each round is of another start, so that what a start makes of a server is not taken for a difference of the sides.
+//! Steps (numbers of connections, with and without keep-alive) run in random order in rounds, so that drift of the host
+//! hits all of them alike. A round of a step is one repetition: its throughput is one value of `web.throughput`, its
+//! median latency one of `web.latency`. A run has one start of its server: with a start each round, rounds of nginx
+//! vary more, and runs no less (`bench/RESULTS.md`). Where two runs take turns, each round is of another start, so that
+//! what a start makes of a server is not taken for a difference of the sides.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,10 +27,18 @@ use crate::rows::{Definition, errors};
 use crate::sink::in_turn;
 use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
-pub(crate) const THROUGHPUT: Definition =
-    Definition { table: &table::WEB, depends_on_host: Some(HostDependence::Server), probe: "web.throughput", ..Definition::RATE };
-pub(crate) const LATENCY: Definition =
-    Definition { table: &table::WEB, depends_on_host: Some(HostDependence::Server), probe: "web.latency", ..Definition::LATENCY };
+pub(crate) const THROUGHPUT: Definition = Definition {
+    table: &table::WEB,
+    depends_on_host: Some(HostDependence::Server),
+    probe: "web.throughput",
+    ..Definition::RATE
+};
+pub(crate) const LATENCY: Definition = Definition {
+    table: &table::WEB,
+    depends_on_host: Some(HostDependence::Server),
+    probe: "web.latency",
+    ..Definition::LATENCY
+};
 /// This program, which has the desktop's tasks in a process of their own.
 const OURSELVES: &str = "/proc/self/exe";
 /// A desktop's tasks beside the web server.
@@ -40,7 +49,8 @@ static BESIDE: Beside = Beside {
     of_load: &["connections", "keepalive", "rate"],
     warm_up: |_| WARM_UP,
 };
-/// What a step needs besides its window: connecting, warming up, waiting for the last answers; in the first round a trial more.
+/// What a step needs besides its window: connecting, warming up, waiting for the last answers; in the first round a
+/// trial more.
 const OVERHEAD: Duration = Duration::from_millis(240);
 /// Windows are not shorter than this, whatever the budget, nor longer than this.
 const WINDOW: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
@@ -50,8 +60,8 @@ const QUICK: Duration = Duration::from_secs(18);
 const REQUESTS_LIMIT: Duration = Duration::from_secs(120);
 /// A step that was never done is given up after this many attempts.
 const MOST_FAILURES: u32 = 2;
-/// Stalls of the client's own making that add up to more than this share of a round spoil it; more than half of the rounds make a
-/// figure untrusted.
+/// Stalls of the client's own making that add up to more than this share of a round spoil it; more than half of the
+/// rounds make a figure untrusted.
 const OWN_STALLS: f64 = 0.05;
 
 /// Rounds, and the length of a window, for a time and a number of steps.
@@ -110,10 +120,23 @@ impl Row {
         let processes = self.rounds.iter().map(|step| {
             let value = quantile(of(step), 0.5).map(|ns| ns as f64);
             let mut counters = counters(step);
-            for (name, q) in [("p50_ns", 0.5), ("p75_ns", 0.75), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999), ("max_ns", 1.0)] {
+            for (name, q) in [
+                ("p50_ns", 0.5),
+                ("p75_ns", 0.75),
+                ("p90_ns", 0.9),
+                ("p99_ns", 0.99),
+                ("p999_ns", 0.999),
+                ("max_ns", 1.0),
+            ] {
                 counters.extend(quantile(of(step), q).map(|ns| (name.to_owned(), ns as f64)));
             }
-            Process { value, samples: value.into_iter().collect(), batch: step.transactions, counters, ..Process::default() }
+            Process {
+                value,
+                samples: value.into_iter().collect(),
+                batch: step.transactions,
+                counters,
+                ..Process::default()
+            }
         });
         let processes = processes.collect();
         let at = |q| all.quantile(q).map(|ns| ns as f64);
@@ -121,11 +144,19 @@ impl Row {
         self.measurement(&LATENCY, params, processes, percentiles)
     }
 
-    fn measurement(&self, of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
+    fn measurement(
+        &self,
+        of: &Definition,
+        params: Params,
+        processes: Vec<Process>,
+        percentiles: Option<Percentiles>,
+    ) -> Measurement {
         let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
         let estimate = estimate::across_processes(&values);
         let (outcome, reason) = match (estimate.is_some(), &self.failure, self.doubt()) {
-            (false, failure, _) => (Outcome::Failed, Some(failure.clone().unwrap_or_else(|| "no request was answered".to_owned()))),
+            (false, failure, _) => {
+                (Outcome::Failed, Some(failure.clone().unwrap_or_else(|| "no request was answered".to_owned())))
+            }
             (true, _, Some(doubt)) => (Outcome::Untrusted, Some(doubt)),
             (true, Some(failure), None) => (Outcome::Untrusted, Some(format!("a later round failed: {failure}"))),
             (true, None, None) => (Outcome::Measured, None),
@@ -145,15 +176,22 @@ impl Row {
         rows
     }
 
-    /// All rounds together, for explaining; nothing when there was none. In an open loop the transactions under way are their rate
-    /// times their mean time (Little's law).
+    /// All rounds together, for explaining; nothing when there was none. In an open loop the transactions under way are
+    /// their rate times their mean time (Little's law).
     fn measured(&self, open: bool) -> Option<Measured> {
         let seconds: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
-        let spent: f64 = self.rounds.iter().flat_map(|s| &s.latencies).map(|&(ns, n)| ns as f64 * n as f64 * 1e-9).sum();
+        let spent: f64 =
+            self.rounds.iter().flat_map(|s| &s.latencies).map(|&(ns, n)| ns as f64 * n as f64 * 1e-9).sum();
         let transactions = self.rounds.iter().map(|s| s.transactions).sum();
         let connections = self.params.int("connections")? as f64;
         let under_way = if open { (spent / seconds).min(connections) } else { connections };
-        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way, doubt: self.doubt() })
+        (seconds > 0.0).then(|| Measured {
+            params: self.params.clone(),
+            transactions,
+            seconds,
+            under_way,
+            doubt: self.doubt(),
+        })
     }
 
     /// What the client saw of itself; `server` is what that called itself.
@@ -177,7 +215,11 @@ impl Row {
             workload: "web".to_owned(),
             params: self.params.clone(),
             observer: "client".to_owned(),
-            source: if server.is_empty() { "the load generator’s own account".to_owned() } else { format!("{DESCRIBED}{server}") },
+            source: if server.is_empty() {
+                "the load generator’s own account".to_owned()
+            } else {
+                format!("{DESCRIBED}{server}")
+            },
             series: stalls::series(&self.rounds),
             totals,
             ..Observation::default()
@@ -190,7 +232,8 @@ fn own_stalls(round: &Step) -> Option<String> {
     let elapsed = round.elapsed.as_secs_f64();
     let own = round.client.stalls.iter().filter(|s| s.why.starts_with("the load generator"));
     let (length, why) = own.fold((0.0, None), |(sum, why), s| (sum + s.length_s, why.or(Some(&s.why))));
-    why.filter(|_| length > elapsed * OWN_STALLS).map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))
+    why.filter(|_| length > elapsed * OWN_STALLS)
+        .map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))
 }
 
 /// The client's account of one round, for the record.
@@ -203,20 +246,23 @@ fn counters(step: &Step) -> BTreeMap<String, f64> {
     ])
 }
 
-/// Connections that were turned away come again after one, three, seven seconds: that is in the latency, and should be known.
+/// Connections that were turned away come again after one, three, seven seconds: that is in the latency, and should be
+/// known.
 fn told_overflows(rows: &[Row]) -> Option<String> {
     let of = |row: &Row| row.rounds.iter().map(|s| s.client.listen_overflows).sum::<u64>();
     let worst = rows.iter().max_by_key(|row| of(row)).filter(|row| of(row) > 0)?;
     let all: u64 = rows.iter().map(of).sum();
     Some(format!(
-        "web: a full accept queue of this host turned {all} connections away, most of them with {}; the kernel tries each again after 1 s or more; a longer queue (--set backlog=) or keepalive=on avoids it",
+        "web: a full accept queue of this host turned {all} connections away, most of them with {}; the kernel tries \
+         each again after 1 s or more; a longer queue (--set backlog=) or keepalive=on avoids it",
         worst.params
     ))
 }
 
 /// All rounds of all steps.
 fn course(web: &mut dyn Workload, context: &mut Conduct) -> Vec<Row> {
-    let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None, failures: 0 }).collect();
+    let mut rows: Vec<Row> =
+        web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None, failures: 0 }).collect();
     let (rounds, window) = plan(context.profile, context.budget, rows.len());
     let window = if context.requests { REQUESTS_LIMIT } else { window };
     let mut random = fastrand::Rng::with_seed(context.seed);
@@ -244,7 +290,8 @@ fn course(web: &mut dyn Workload, context: &mut Conduct) -> Vec<Row> {
             context.sink.progress(&format!("web {}", row.params), 0.7 * share);
             match in_turn(context.sink, |_| web.step(&row.params, window)) {
                 Ok(step) => row.rounds.push(step),
-                // A step may fail once because the machine was busy; one that only fails is given up, for every attempt takes seconds.
+                // A step may fail once because the machine was busy; one that only fails is given up, for every attempt
+                // takes seconds.
                 Err(e) => {
                     row.failures += 1;
                     row.failure = Some(e.to_string());
@@ -270,13 +317,14 @@ struct Conduct<'a> {
     sink: &'a mut dyn Sink,
 }
 
-/// Whether a desktop's tasks are measured as well. A load of a number of requests ends when it ends, and so not with them.
+/// Whether a desktop's tasks are measured as well. A load of a number of requests ends when it ends, and so not with
+/// them.
 fn with_desktop(settings: &Params, profile: Profile) -> Result<bool, LabError> {
     let (given, requests) = (settings.get("desktop").is_some(), settings.get("requests").is_some());
     match wanted(settings, "desktop", profile)? {
-        true if given && requests => {
-            Err(LabError::Setting("desktop=on and requests exclude each other: the tasks need a load that lasts for a time".to_owned()))
-        }
+        true if given && requests => Err(LabError::Setting(
+            "desktop=on and requests exclude each other: the tasks need a load that lasts for a time".to_owned(),
+        )),
         wanted => Ok(wanted && !requests),
     }
 }
@@ -349,7 +397,8 @@ pub static LAB: Lab = Lab {
         (&BESIDE.rows, desktop::MEANING),
     ],
     settings: &[
-        Setting::new("server", "embedded", "embedded, nginx or apache, started privately").one_of(&["embedded", "nginx", "apache"]),
+        Setting::new("server", "embedded", "embedded, nginx or apache, started privately")
+            .one_of(&["embedded", "nginx", "apache"]),
         Setting::new("mpm", "event", "Apache's way to work on connections: prefork, worker or event")
             .one_of(&["prefork", "worker", "event"]),
         Setting::new("url", "none", "http://127.0.0.1… of a server of your own; no other host can be loaded"),
@@ -358,12 +407,20 @@ pub static LAB: Lab = Lab {
         Setting::new("size", "1K", "bytes of the file that is asked for"),
         Setting::new("rate", "none", "requests a second of an open loop; latency is told from the intended start too"),
         Setting::new("requests", "none", "answers after which a step ends, as ab's -n"),
-        Setting::new("workers", "half of the CPUs", "worker processes of a private server; of Apache, requests at a time"),
+        Setting::new(
+            "workers",
+            "half of the CPUs",
+            "worker processes of a private server; of Apache, requests at a time",
+        ),
         Setting::new("backend", "none", "embedded: nginx is a proxy before the embedded server, which has the file")
             .one_of(&["none", "embedded"]),
         Setting::new("backlog", "1024", "length of a private server's accept queue"),
-        Setting::new("source", "one", "spread: connect from 127.0.0.1 to 127.0.0.100, which have local ports of their own")
-            .one_of(&["one", "spread"]),
+        Setting::new(
+            "source",
+            "one",
+            "spread: connect from 127.0.0.1 to 127.0.0.100, which have local ports of their own",
+        )
+        .one_of(&["one", "spread"]),
         desktop::SETTING,
     ],
     missing,

@@ -49,7 +49,9 @@ impl Workload for Script {
     fn start(&mut self) -> Result<(), WorkloadError> {
         let mut command = Command::new("python3");
         command.args(["-c", self.source]);
-        let child = die_with_parent(&mut command).spawn().map_err(|e| WorkloadError::Missing(format!("python3 is needed: {e}")))?;
+        let child = die_with_parent(&mut command)
+            .spawn()
+            .map_err(|e| WorkloadError::Missing(format!("python3 is needed: {e}")))?;
         self.child = Some(child);
         Ok(())
     }
@@ -65,7 +67,12 @@ impl Workload for Script {
     fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {
         // The script works on its own; a transaction is a millisecond of it.
         std::thread::sleep(length);
-        Ok(Step { transactions: length.as_millis() as u64, elapsed: length, client: ClientReport::default(), ..Step::default() })
+        Ok(Step {
+            transactions: length.as_millis() as u64,
+            elapsed: length,
+            client: ClientReport::default(),
+            ..Step::default()
+        })
     }
 
     fn stop(&mut self) {
@@ -111,7 +118,9 @@ fn attributed(source: &'static str, clients: f64, level: Level) -> Option<(Attri
 /// The script is at work when it has closed its standard input.
 fn wait_until_it_works(pid: u32) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while Path::new(&format!("/proc/{pid}/fd/0")).exists() || std::fs::symlink_metadata(format!("/proc/{pid}/fd/0")).is_ok() {
+    while Path::new(&format!("/proc/{pid}/fd/0")).exists()
+        || std::fs::symlink_metadata(format!("/proc/{pid}/fd/0")).is_ok()
+    {
         assert!(Instant::now() < deadline, "the script never came to its work");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -143,7 +152,11 @@ fn holds_together(a: &Attributed, kept: &Kept, level: Level) {
     assert_eq!(kept.budgets, std::slice::from_ref(&a.budget));
     if level == Level::Sampling {
         assert!(a.budget.parts.is_empty() && a.budget.unexplained == 1.0, "samples follow no request: {:#?}", a.budget);
-        assert!(a.findings.iter().all(|f| f.status != Status::Guilty), "what was not followed convicts nobody: {:#?}", a.findings);
+        assert!(
+            a.findings.iter().all(|f| f.status != Status::Guilty),
+            "what was not followed convicts nobody: {:#?}",
+            a.findings
+        );
     }
     for name in ["cpu", "threads", "memory", "disk", "network", "pressure", "others", "limits", "step"] {
         assert!(kept.observations.iter().any(|o| o.observer == name && o.workload == "script"), "no observer “{name}”");
@@ -215,7 +228,8 @@ fn a_program_that_syncs_waits_for_the_disk() {
     for level in [Level::Tracing, Level::Sampling] {
         let Some((a, kept)) = attributed(SYNCS, 1.0, level) else { return };
         holds_together(&a, &kept, level);
-        let storage = share(&a, "waiting for the disk") + if a.budget.parts.is_empty() { 0.0 } else { share(&a, "kernel: fsync") };
+        let storage = share(&a, "waiting for the disk")
+            + if a.budget.parts.is_empty() { 0.0 } else { share(&a, "kernel: fsync") };
         // On a machine so busy that it hardly gets a CPU, there is hardly a moment in which it waits for anything else.
         let starved = share(&a, "waiting for a CPU") > 0.8;
         assert!(storage > 0.005 || starved, "{level:?}: {:#?}", a.budget);
@@ -235,13 +249,20 @@ fn two_processes_on_a_socket_wait_for_each_other() {
             continue;
         }
         // Where the path was followed, the wait for the other process is what that one did.
-        let beyond = |p: &Paths| -> f64 { p.leaves.iter().filter(|l| l.chain.iter().any(|c| c == "peer")).map(|l| l.all.share).sum() };
+        let beyond = |p: &Paths| -> f64 {
+            p.leaves.iter().filter(|l| l.chain.iter().any(|c| c == "peer")).map(|l| l.all.share).sum()
+        };
         let peer = kept.paths.first().map_or_else(|| share(&a, "waiting for a peer"), beyond);
         let others = ["waiting for a lock", "waiting for the disk", "sleeping"].map(|c| share(&a, c));
         let states = threads(&Readings::of(&a.observations));
-        // On a machine so busy that they hardly get a CPU, there is hardly a moment in which they wait for anything else.
+        // On a machine so busy that they hardly get a CPU, there is hardly a moment in which they wait for anything
+        // else.
         let starved = share(&a, "waiting for a CPU") > 0.5;
-        assert!((peer > 0.05 || starved) && others.iter().all(|o| *o <= peer), "{level:?}: {:#?} {states:#?}", a.budget);
+        assert!(
+            (peer > 0.05 || starved) && others.iter().all(|o| *o <= peer),
+            "{level:?}: {:#?} {states:#?}",
+            a.budget
+        );
     }
 }
 
@@ -253,7 +274,12 @@ fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty_where_they_were_
         assert!(share(&a, "waiting for a lock") > 0.3, "{level:?}: {:#?}", a.budget);
         // Threads that sleep neither convict nor clear a lock; only requests that were followed to its holder do.
         let lock = a.findings.iter().find(|f| f.cause == "app.lock").map(|f| f.status);
-        assert_eq!(lock, Some(if a.budget.parts.is_empty() { Status::NotJudged } else { Status::Guilty }), "{level:?}: {:#?}", a.findings);
+        assert_eq!(
+            lock,
+            Some(if a.budget.parts.is_empty() { Status::NotJudged } else { Status::Guilty }),
+            "{level:?}: {:#?}",
+            a.findings
+        );
         for innocent in ["storage.latency", "network.shaping"] {
             let accused = a.findings.iter().find(|f| f.cause == innocent && f.status == Status::Guilty);
             assert_eq!(accused, None);

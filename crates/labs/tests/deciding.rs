@@ -1,4 +1,5 @@
-//! Experiments on a real process: what is changed is undone by the guardian, also when the conductor is killed in the middle or stopped.
+//! Experiments on a real process: what is changed is undone by the guardian, also when the conductor is killed in the
+//! middle or stopped.
 //!
 //! This file is its own `main`: the guardian of a test is this binary.
 
@@ -158,5 +159,7 @@ fn cpus_widened(sent: i32) -> Result<(), Failed> {
     let dir = PathBuf::from(format!("/proc/{pid}"));
     until("it works", || sample::stat(&dir).is_some_and(|s| s.user + s.system > 0))?;
     let one = online[0].to_string();
-    is_undone(pid, "cpus", sent, || sample::status(&dir).and_then(|s| s.cpus_allowed).is_some_and(|cpus| cpus.trim() == one))
+    is_undone(pid, "cpus", sent, || {
+        sample::status(&dir).and_then(|s| s.cpus_allowed).is_some_and(|cpus| cpus.trim() == one)
+    })
 }

@@ -1,4 +1,5 @@
-//! Known answers: every plant as it was once recorded, without a clock and without a load. `bench/prove-record` makes the records.
+//! Known answers: every plant as it was once recorded, without a clock and without a load. `bench/prove-record` makes
+//! the records.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,15 @@ impl Side {
     fn into_run(self) -> Run {
         let Side { throughput, observations, budget, findings } = self;
         let measurements = vec![throughput];
-        Run { schema: SCHEMA.into(), measurements, observations, budgets: vec![budget], findings, complete: true, ..Run::default() }
+        Run {
+            schema: SCHEMA.into(),
+            measurements,
+            observations,
+            budgets: vec![budget],
+            findings,
+            complete: true,
+            ..Run::default()
+        }
     }
 }
 
@@ -98,10 +107,16 @@ fn without_its_discriminator_a_cause_is_not_guilty() {
         let Recorded { mut base, mut new } = recorded(cause);
         for side in [&mut base, &mut new] {
             side.findings.clear();
-            side.observations.iter_mut().for_each(|o| o.totals.retain(|name, _| !facts.iter().any(|f| name.starts_with(f))));
+            side.observations
+                .iter_mut()
+                .for_each(|o| o.totals.retain(|name, _| !facts.iter().any(|f| name.starts_with(f))));
         }
         let proof = verdict(plant(cause), base, new);
-        assert!(proof.accused.iter().all(|f| f.cause != cause || f.status != Status::Guilty), "{cause}: {:#?}", proof.accused);
+        assert!(
+            proof.accused.iter().all(|f| f.cause != cause || f.status != Status::Guilty),
+            "{cause}: {:#?}",
+            proof.accused
+        );
     }
 }
 

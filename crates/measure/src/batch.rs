@@ -1,8 +1,8 @@
 //! Calibration: how many operations make one batch.
 //!
-//! A batch must last far longer than the clock's resolution and far shorter than a scheduler tick, so that most batches of a slice
-//! meet no interruption at all. Unlike lmbench's, this calibration does not wait for a quiet machine: it ends after
-//! [`MAX_STEPS`] batches at the latest, and the caller's deadline ends it earlier.
+//! A batch must last far longer than the clock's resolution and far shorter than a scheduler tick, so that most batches
+//! of a slice meet no interruption at all. Unlike lmbench's, this calibration does not wait for a quiet machine: it
+//! ends after [`MAX_STEPS`] batches at the latest, and the caller's deadline ends it earlier.
 
 /// Nanoseconds that a batch aims at: ten thousand readings of the clock, a quarter of the shortest usual tick.
 pub const TARGET_NS: u64 = 250_000;
@@ -26,7 +26,13 @@ pub struct Calibrator {
 impl Calibrator {
     /// Starts at `hint` operations (0: at one), aiming at batches of `target_ns`.
     pub fn new(target_ns: u64, hint: u64) -> Self {
-        Calibrator { target_ns: target_ns.max(1), ops: hint.clamp(1, MAX_OPS), steps: 0, cold: hint == 0, settled: false }
+        Calibrator {
+            target_ns: target_ns.max(1),
+            ops: hint.clamp(1, MAX_OPS),
+            steps: 0,
+            cold: hint == 0,
+            settled: false,
+        }
     }
 
     /// Operations that the next batch should hold.
@@ -41,9 +47,10 @@ impl Calibrator {
 
     /// Takes the duration of a batch of [`Calibrator::ops`] operations.
     ///
-    /// The size grows at most sixteenfold at a time, because the first batches pay for cold caches and page faults; it settles once
-    /// a batch of it came within a factor of two of the target, or one operation alone is longer than that. The very first operation
-    /// settles nothing: a thread's first creation takes ten times as long as the next, and would stand alone for ever.
+    /// The size grows at most sixteenfold at a time, because the first batches pay for cold caches and page faults; it
+    /// settles once a batch of it came within a factor of two of the target, or one operation alone is longer than
+    /// that. The very first operation settles nothing: a thread's first creation takes ten times as long as the next,
+    /// and would stand alone for ever.
     pub fn feed(&mut self, ns: u64) {
         self.steps += 1;
         let close = ns >= self.target_ns / 2 && ns <= self.target_ns * 2;

@@ -1,12 +1,13 @@
 //! From samples to a figure with its interval.
 //!
-//! Two levels. Within a process, many batches: their noise is one-sided (an interrupt, a neighbour's cache traffic only ever adds
-//! time), so a low quantile of an operation that only computes repeats far better than the median; an operation that blocks or
-//! wakes somebody has noise on both sides, and the median repeats better. Across processes, the quarter from the good side: whole
-//! processes are slowed as well, by neighbours that take memory, caches or the other CPU, and most of what happens to them adds time.
-//! It repeats as well as the median on a quiet machine and twice to five times as well on a loud one (`docs/measuring.md`). Values that
-//! set figures against each other, or come from a fight for one thing, err to both sides, and points of a curve are fitted together: for
-//! those, the median. Memory beyond the caches is slowed by neighbours most of the time: the tenth from the good side.
+//! Two levels. Within a process, many batches: their noise is one-sided (an interrupt, a neighbour's cache traffic only
+//! ever adds time), so a low quantile of an operation that only computes repeats far better than the median; an
+//! operation that blocks or wakes somebody has noise on both sides, and the median repeats better. Across processes,
+//! the quarter from the good side: whole processes are slowed as well, by neighbours that take memory, caches or the
+//! other CPU, and most of what happens to them adds time. It repeats as well as the median on a quiet machine and twice
+//! to five times as well on a loud one (`docs/measuring.md`). Values that set figures against each other, or come from
+//! a fight for one thing, err to both sides, and points of a curve are fitted together: for those, the median. Memory
+//! beyond the caches is slowed by neighbours most of the time: the tenth from the good side.
 
 use fingerpost_record::{Better, Estimate, Percentiles};
 
@@ -17,8 +18,8 @@ pub struct Center {
     pub within: f64,
     /// Of the processes.
     pub across: f64,
-    /// Of the processes, where too few kept the CPU's pace, so that slowed ones are among them. Nothing where all processes count, whatever
-    /// their pace.
+    /// Of the processes, where too few kept the CPU's pace, so that slowed ones are among them. Nothing where all
+    /// processes count, whatever their pace.
     pub across_slowed: Option<f64>,
 }
 
@@ -31,13 +32,14 @@ impl Center {
         Center { within: from_good_side(0.1, better), ..Center::MEDIAN }
     }
 
-    /// The same, and the quarter of the processes from the good side; of slowed ones the tenth, nearer to those that were slowed least.
+    /// The same, and the quarter of the processes from the good side; of slowed ones the tenth, nearer to those that
+    /// were slowed least.
     pub fn across_good_quarter(self, better: Better) -> Center {
         Center { across: from_good_side(0.25, better), across_slowed: Some(from_good_side(0.1, better)), ..self }
     }
 
-    /// The same, and the tenth from the good side of all processes: for operations that wait for memory, which the CPU's pace says little
-    /// about, and which neighbours slow most of the time.
+    /// The same, and the tenth from the good side of all processes: for operations that wait for memory, which the
+    /// CPU's pace says little about, and which neighbours slow most of the time.
     pub fn across_good_tenth_of_all(self, better: Better) -> Center {
         Center { across: from_good_side(0.1, better), across_slowed: None, ..self }
     }
@@ -47,7 +49,8 @@ impl Center {
         Center { across_slowed: None, ..self }
     }
 
-    /// One for two that are set against each other: theirs, or where they differ the medians, which suit every operation.
+    /// One for two that are set against each other: theirs, or where they differ the medians, which suit every
+    /// operation.
     pub fn common(self, other: Center) -> Center {
         let all = self.across_slowed.is_none() || other.across_slowed.is_none();
         if self == other { self } else { Center { across_slowed: (!all).then_some(0.5), ..Center::MEDIAN } }
@@ -64,10 +67,11 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Undisturbed samples that an estimate wants. With fewer, the disturbed ones are better than nothing.
 pub const MIN_UNDISTURBED: usize = 5;
 
-/// What two runs of an unchanged machine differ by beyond what their processes differ by, as a share of the value (one standard
-/// deviation). Minutes apart, the same probe meets other neighbours, other physical pages and another clock rate. The trial that this way
-/// of measuring comes from varied by 0.24 to 0.33 % from run to run for operations that only compute; `bench/repeatability` holds it against
-/// later ones (see `docs/measuring.md`). The intervals of a run and the ratios of a comparison are made with the same.
+/// What two runs of an unchanged machine differ by beyond what their processes differ by, as a share of the value (one
+/// standard deviation). Minutes apart, the same probe meets other neighbours, other physical pages and another clock
+/// rate. The trial that this way of measuring comes from varied by 0.24 to 0.33 % from run to run for operations that
+/// only compute; `bench/repeatability` holds it against later ones (see `docs/measuring.md`). The intervals of a run
+/// and the ratios of a comparison are made with the same.
 pub const BETWEEN_RUNS: f64 = 0.003;
 
 /// A quantile by linear interpolation between order statistics (Hyndman and Fan's type 7), of a sorted slice.
@@ -97,7 +101,8 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// One process's value, from its undisturbed samples; nothing for no samples.
 pub fn within_process(values: &[f64], disturbed: &[u32], center: Center) -> Option<f64> {
-    let clean: Vec<f64> = values.iter().enumerate().filter(|(i, _)| !disturbed.contains(&(*i as u32))).map(|(_, v)| *v).collect();
+    let clean: Vec<f64> =
+        values.iter().enumerate().filter(|(i, _)| !disturbed.contains(&(*i as u32))).map(|(_, v)| *v).collect();
     let used = if clean.len() >= MIN_UNDISTURBED.min(values.len()) { &clean } else { values };
     (!used.is_empty()).then(|| quantile_sorted(&sorted(used), center.within))
 }
@@ -114,17 +119,19 @@ pub fn percentiles(samples: &[f64], better: Better) -> Option<Percentiles> {
 
 /// The figure over processes: their median, and an interval meant to hold the figure of a repetition of the run.
 ///
-/// The interval of the median itself comes from order statistics (no assumption about the distribution; Hettmansperger and
-/// Sheather's interpolation between ranks). A repetition has an error of its own, as large, so the half widths grow by √2; and
-/// runs differ by more than their processes do, by [`BETWEEN_RUNS`], which is added in quadrature.
+/// The interval of the median itself comes from order statistics (no assumption about the distribution; Hettmansperger
+/// and Sheather's interpolation between ranks). A repetition has an error of its own, as large, so the half widths grow
+/// by √2; and runs differ by more than their processes do, by [`BETWEEN_RUNS`], which is added in quadrature.
 ///
-/// Times and rates are above zero and err by factors, so all of this happens to their logarithms: an interval never reaches zero.
+/// Times and rates are above zero and err by factors, so all of this happens to their logarithms: an interval never
+/// reaches zero.
 pub fn across_processes(values: &[f64]) -> Option<Estimate> {
     quantile_across(values, Center::MEDIAN.across, 0.0)
 }
 
-/// The same for another quantile than the median, and for processes beside which the CPU was slower than at best, so that the figure may
-/// be off by a factor of which `slowed` is the logarithm ([`crate::pace`]). Half of that, either way, is taken for one standard deviation.
+/// The same for another quantile than the median, and for processes beside which the CPU was slower than at best, so
+/// that the figure may be off by a factor of which `slowed` is the logarithm ([`crate::pace`]). Half of that, either
+/// way, is taken for one standard deviation.
 pub fn quantile_across(values: &[f64], quantile: f64, slowed: f64) -> Option<Estimate> {
     let between_runs = BETWEEN_RUNS.hypot(slowed / 2.0);
     if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
@@ -152,10 +159,11 @@ fn repetition_interval(sorted: &[f64], quantile: f64, between_runs: f64) -> (f64
     (centre - widen(centre - low), centre + widen(high - centre))
 }
 
-/// A 95 % interval for a quantile of a sorted sample: for the median [`median_interval`]; else from order statistics, by the normal
-/// approximation of their binomial ranks. Where the outer end would lie beyond the sample it is as far away as the inner end; and where
-/// not one value is expected beyond the quantile, both are further away by as much as that is less than one: 91 % instead of 81 %
-/// coverage with the tenth of five values, 90 % instead of 87 % with that of eight (by simulation, a third of them slowed).
+/// A 95 % interval for a quantile of a sorted sample: for the median [`median_interval`]; else from order statistics,
+/// by the normal approximation of their binomial ranks. Where the outer end would lie beyond the sample it is as far
+/// away as the inner end; and where not one value is expected beyond the quantile, both are further away by as much as
+/// that is less than one: 91 % instead of 81 % coverage with the tenth of five values, 90 % instead of 87 % with that
+/// of eight (by simulation, a third of them slowed).
 fn quantile_interval(sorted: &[f64], quantile: f64) -> (f64, f64) {
     let n = sorted.len();
     if quantile == 0.5 || n < 3 {
@@ -172,9 +180,10 @@ fn quantile_interval(sorted: &[f64], quantile: f64) -> (f64, f64) {
 
 /// A 95 % interval for the median of a sorted sample.
 ///
-/// For six values or more, ranks `k` and `n+1-k` with binomial coverage, interpolated to 95 % as in Hettmansperger and Sheather,
-/// “Confidence intervals based on interpolated order statistics”, Statistics & Probability Letters 4 (1986). For fewer, even
-/// the extremes cover less than 95 %, so the extremes are moved outwards by the ratio of the normal quantiles.
+/// For six values or more, ranks `k` and `n+1-k` with binomial coverage, interpolated to 95 % as in Hettmansperger and
+/// Sheather, “Confidence intervals based on interpolated order statistics”, Statistics & Probability Letters 4 (1986).
+/// For fewer, even the extremes cover less than 95 %, so the extremes are moved outwards by the ratio of the normal
+/// quantiles.
 pub fn median_interval(sorted: &[f64]) -> (f64, f64) {
     let n = sorted.len();
     if n < 6 {
@@ -194,9 +203,9 @@ pub fn median_interval(sorted: &[f64]) -> (f64, f64) {
     (low, high)
 }
 
-/// Two to five values: their range covers 1 − 2^(1−n) of cases; it is widened about the median as if the median were normal.
-/// One value says nothing about its spread: a quarter either way (of a logarithm: a factor of 1.28), which no comparison can mistake
-/// for knowledge.
+/// Two to five values: their range covers 1 − 2^(1−n) of cases; it is widened about the median as if the median were
+/// normal. One value says nothing about its spread: a quarter either way (of a logarithm: a factor of 1.28), which no
+/// comparison can mistake for knowledge.
 fn few_values_interval(sorted: &[f64]) -> (f64, f64) {
     let value = quantile_sorted(sorted, 0.5);
     // Normal quantiles of the coverage of the range of n values: 50 %, 75 %, 87.5 %, 93.75 %.
@@ -275,7 +284,8 @@ mod tests {
             let hits = (0..trials)
                 .filter(|_| {
                     // Skewed, with median 0: an exponential shifted by its median.
-                    let v = sorted(&(0..n).map(|_| -(1.0 - rng.f64()).ln() - std::f64::consts::LN_2).collect::<Vec<_>>());
+                    let v =
+                        sorted(&(0..n).map(|_| -(1.0 - rng.f64()).ln() - std::f64::consts::LN_2).collect::<Vec<_>>());
                     let (low, high) = median_interval(&v);
                     low <= 0.0 && 0.0 <= high
                 })
@@ -300,7 +310,10 @@ mod tests {
             let trials = 3000;
             let hits = (0..trials)
                 .filter(|_| {
-                    let (one, next) = (run(&mut rng, processes, spread, BETWEEN_RUNS), run(&mut rng, processes, spread, BETWEEN_RUNS));
+                    let (one, next) = (
+                        run(&mut rng, processes, spread, BETWEEN_RUNS),
+                        run(&mut rng, processes, spread, BETWEEN_RUNS),
+                    );
                     one.low <= next.value && next.value <= one.high
                 })
                 .count();
@@ -316,7 +329,8 @@ mod tests {
             // A third of the processes have a neighbour that makes them up to half slower.
             let mut run = || {
                 let slowed = |rng: &mut fastrand::Rng| if rng.f64() < 0.33 { 1.0 + 0.5 * rng.f64() } else { 1.0 };
-                let values: Vec<f64> = (0..processes).map(|_| 100.0 * (1.0 + 0.01 * normal(&mut rng)) * slowed(&mut rng)).collect();
+                let values: Vec<f64> =
+                    (0..processes).map(|_| 100.0 * (1.0 + 0.01 * normal(&mut rng)) * slowed(&mut rng)).collect();
                 quantile_across(&values, quantile, 0.0).unwrap()
             };
             let held = (0..1000).map(|_| (run(), run())).filter(|(a, b)| (a.low..=a.high).contains(&b.value)).count();
@@ -326,7 +340,8 @@ mod tests {
 
     #[test]
     fn two_centers_that_differ_have_the_medians_in_common() {
-        let (quarter, tenth) = (Center::MEDIAN.across_good_quarter(Better::Lower), Center::MEDIAN.across_good_tenth_of_all(Better::Lower));
+        let (quarter, tenth) =
+            (Center::MEDIAN.across_good_quarter(Better::Lower), Center::MEDIAN.across_good_tenth_of_all(Better::Lower));
         assert_eq!(quarter.common(quarter), quarter);
         assert_eq!(quarter.common(Center::MEDIAN), Center::MEDIAN);
         assert_eq!(quarter.common(tenth), Center::MEDIAN.of_all());
@@ -347,7 +362,8 @@ mod tests {
     fn one_sided_noise_hardly_moves_the_low_quantile() {
         let mut rng = fastrand::Rng::with_seed(3);
         // A clean machine, and one on which four batches in ten meet an interruption of up to half their length.
-        let noisy: Vec<f64> = (0..200).map(|_| 100.0 + if rng.f64() < 0.4 { 50.0 * rng.f64() } else { 0.1 * rng.f64() }).collect();
+        let noisy: Vec<f64> =
+            (0..200).map(|_| 100.0 + if rng.f64() < 0.4 { 50.0 * rng.f64() } else { 0.1 * rng.f64() }).collect();
         let low = within_process(&noisy, &[], Center::good_tenth(Better::Lower)).unwrap();
         let mean = noisy.iter().sum::<f64>() / 200.0;
         assert!((low - 100.0).abs() < 0.2, "{low}");

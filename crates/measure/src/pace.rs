@@ -1,27 +1,29 @@
 //! Which processes of a run were measured while the CPU kept its pace.
 //!
-//! Every process of a probe times a piece of fixed work beside its batches (`Process::pace`): user mode, no memory, the same each time.
-//! It has no reason to take longer once than another time but the CPU itself: a neighbour on the same core, a clock rate that went
-//! down. That a process is slow is thus known from something else than its value, so that leaving it out takes no side: values
-//! that are high for a reason of the operation itself stay.
+//! Every process of a probe times a piece of fixed work beside its batches (`Process::pace`): user mode, no memory, the
+//! same each time. It has no reason to take longer once than another time but the CPU itself: a neighbour on the same
+//! core, a clock rate that went down. That a process is slow is thus known from something else than its value, so that
+//! leaving it out takes no side: values that are high for a reason of the operation itself stay.
 
 use fingerpost_record::Process;
 
 use crate::estimate::median;
 
-/// How much longer than at best the fixed work may take, relatively, where the CPU keeps its pace. One step of a clock rate is 2.5 to 4 %.
+/// How much longer than at best the fixed work may take, relatively, where the CPU keeps its pace. One step of a clock
+/// rate is 2.5 to 4 %.
 pub const TOLERANCE: f64 = 0.02;
 
 /// Processes that a figure is made of at least, where there are so many: the least slowed, if fewer kept the pace.
 const LEAST: usize = 5;
 
-/// The share of all readings that is taken for the best pace: a rate that a CPU reaches but once in a run is not its own.
+/// The share of all readings that is taken for the best pace: a rate that a CPU reaches but once in a run is not its
+/// own.
 const BEST: f64 = 0.02;
 
 /// The readings of a run so far, in ascending order.
 ///
-/// Only those of processes that use one CPU: a partner on another CPU may share the core, so that readings beside it are slow by
-/// nature. Processes with partners are set beside those of their own row.
+/// Only those of processes that use one CPU: a partner on another CPU may share the core, so that readings beside it
+/// are slow by nature. Processes with partners are set beside those of their own row.
 #[derive(Clone, Debug, Default)]
 pub struct Paces(Vec<f64>);
 
@@ -60,7 +62,8 @@ impl Paces {
         let any = of_kept.iter().any(|s| *s > TOLERANCE);
         // Within the tolerance readings differ by chance.
         let Some(typical) = Some(median(&of_kept)).filter(|s| *s > TOLERANCE) else { return Slowing { any, by: 0.0 } };
-        let points: Vec<(f64, f64)> = valid.iter().filter_map(|&i| Some((slowed[i].ln_1p(), processes[i].value?.abs().ln()))).collect();
+        let points: Vec<(f64, f64)> =
+            valid.iter().filter_map(|&i| Some((slowed[i].ln_1p(), processes[i].value?.abs().ln()))).collect();
         Slowing { any, by: typical.ln_1p() * sensitivity(&points) }
     }
 
@@ -69,7 +72,10 @@ impl Paces {
         let cpus = processes.iter().map(|p| p.pace.len()).max().unwrap_or(0);
         let own: Vec<Paces> = (0..cpus).map(|cpu| Paces::on(cpu, processes)).collect();
         let by = |cpu: usize| if cpus > 1 { &own[cpu] } else { self };
-        processes.iter().map(|p| p.pace.iter().enumerate().map(|(cpu, ns)| by(cpu).slowed(*ns)).fold(0.0, f64::max)).collect()
+        processes
+            .iter()
+            .map(|p| p.pace.iter().enumerate().map(|(cpu, ns)| by(cpu).slowed(*ns)).fold(0.0, f64::max))
+            .collect()
     }
 
     fn on(cpu: usize, processes: &[Process]) -> Paces {
@@ -88,8 +94,8 @@ pub struct Slowing {
     pub by: f64,
 }
 
-/// Marks the pairs of processes of one row that its ratio is made without, because either of the two was slowed. Each side has a best pace
-/// of its own: what the settings of the two sides make of the CPU is no disturbance.
+/// Marks the pairs of processes of one row that its ratio is made without, because either of the two was slowed. Each
+/// side has a best pace of its own: what the settings of the two sides make of the CPU is no disturbance.
 pub fn set_pairs_aside(paces: &[Paces; 2], sides: [&mut [Process]; 2]) {
     let [a, b] = sides;
     let slowed: Vec<f64> = paces[0].of_each(a).into_iter().zip(paces[1].of_each(b)).map(|(a, b)| a.max(b)).collect();
@@ -107,11 +113,13 @@ fn part(mut some: Vec<usize>, slowed: &[f64]) -> (Vec<usize>, Vec<usize>) {
     (some, aside)
 }
 
-/// How much of a slower pace goes into the values: 1 where they grow in proportion, 0 where they do not depend on it. The median slope
-/// between points (Theil 1950, Sen 1968) of the logarithms of slowing and value; 1 where too few differ in pace to tell.
+/// How much of a slower pace goes into the values: 1 where they grow in proportion, 0 where they do not depend on it.
+/// The median slope between points (Theil 1950, Sen 1968) of the logarithms of slowing and value; 1 where too few
+/// differ in pace to tell.
 fn sensitivity(points: &[(f64, f64)]) -> f64 {
     let pairs = points.iter().enumerate().flat_map(|(i, a)| points[..i].iter().map(move |b| (a, b)));
-    let slopes: Vec<f64> = pairs.filter(|(a, b)| (a.0 - b.0).abs() > TOLERANCE).map(|(a, b)| ((a.1 - b.1) / (a.0 - b.0)).abs()).collect();
+    let slopes: Vec<f64> =
+        pairs.filter(|(a, b)| (a.0 - b.0).abs() > TOLERANCE).map(|(a, b)| ((a.1 - b.1) / (a.0 - b.0)).abs()).collect();
     if slopes.len() < LEAST * LEAST { 1.0 } else { median(&slopes).min(1.0) }
 }
 
@@ -157,7 +165,9 @@ mod tests {
 
     #[test]
     fn a_pair_of_which_one_half_was_slowed_is_left_out_on_both_sides() {
-        let side = |slow: usize, ns: f64| (0..8).map(|i| process(1.0, &[if i == slow { 2.0 * ns } else { ns }])).collect::<Vec<_>>();
+        let side = |slow: usize, ns: f64| {
+            (0..8).map(|i| process(1.0, &[if i == slow { 2.0 * ns } else { ns }])).collect::<Vec<_>>()
+        };
         // The second side's CPU is slower by its setting.
         let (mut a, mut b) = (side(1, 4000.0), side(6, 7000.0));
         set_pairs_aside(&[paces_of(&a), paces_of(&b)], [&mut a, &mut b]);
@@ -167,7 +177,8 @@ mod tests {
 
     #[test]
     fn what_depends_on_the_pace_in_part_may_be_off_by_that_part() {
-        let points = |power: f64| (0..10).map(|i| f64::from(i) * 0.05).map(|x| (x, 3.0 + power * x)).collect::<Vec<_>>();
+        let points =
+            |power: f64| (0..10).map(|i| f64::from(i) * 0.05).map(|x| (x, 3.0 + power * x)).collect::<Vec<_>>();
         assert!((sensitivity(&points(0.4)) - 0.4).abs() < 1e-9);
         assert!((sensitivity(&points(-0.4)) - 0.4).abs() < 1e-9, "a rate goes down");
         assert_eq!(sensitivity(&points(3.0)), 1.0);
@@ -180,7 +191,11 @@ mod tests {
         assert_eq!(paces_of(&plain).set_aside(&mut plain), STEADY);
         assert_eq!(kept_values(&plain).len(), 8);
         let mut few = vec![process(1.0, &[4000.0]), process(2.0, &[8000.0])];
-        assert_eq!(paces_of(&few).set_aside(&mut few), Slowing { any: true, by: 1.5_f64.ln() }, "the middle of 0 and 1");
+        assert_eq!(
+            paces_of(&few).set_aside(&mut few),
+            Slowing { any: true, by: 1.5_f64.ln() },
+            "the middle of 0 and 1"
+        );
         assert_eq!(kept_values(&few).len(), 2);
         let mut failed = vec![Process::default(); 3];
         assert_eq!(Paces::default().set_aside(&mut failed), STEADY);
@@ -188,7 +203,8 @@ mod tests {
 
     #[test]
     fn one_slowed_process_among_the_few_is_told_though_most_kept_the_pace() {
-        let mut few: Vec<Process> = [4000.0, 4000.0, 4000.0, 4000.0, 4400.0].iter().map(|ns| process(1.0, &[*ns])).collect();
+        let mut few: Vec<Process> =
+            [4000.0, 4000.0, 4000.0, 4000.0, 4400.0].iter().map(|ns| process(1.0, &[*ns])).collect();
         assert_eq!(paces_of(&few).set_aside(&mut few), Slowing { any: true, by: 0.0 });
         assert_eq!(paces_of(&few).slowed_of_all(), (1, 5));
         assert_eq!(Paces::default().slowed_of_all(), (0, 0));

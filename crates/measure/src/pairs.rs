@@ -1,7 +1,8 @@
 //! Two settings side by side: in a round each row is measured with both, back to back, in random order.
 //!
-//! A drift of the machine that is slower than two slices hits both of a pair, and cancels in their ratio. A pair counts only when both
-//! of its halves came back, so that the n-th process of one side always belongs to the n-th of the other.
+//! A drift of the machine that is slower than two slices hits both of a pair, and cancels in their ratio. A pair counts
+//! only when both of its halves came back, so that the n-th process of one side always belongs to the n-th of the
+//! other.
 
 use crate::estimate::Center;
 use crate::pace::{self, Paces};
@@ -17,8 +18,8 @@ const MAX_FAILURES: usize = 3;
 /// What is known of a row on both sides.
 pub type PairState = [JobState; 2];
 
-/// Whether enough is known of a row. Asked after 10, 20, 40 … pairs only: an interval that is looked at after every pair is outside by
-/// chance sooner or later.
+/// Whether enough is known of a row. Asked after 10, 20, 40 … pairs only: an interval that is looked at after every
+/// pair is outside by chance sooner or later.
 pub type Decided<'a> = &'a dyn Fn(usize, &PairState) -> bool;
 
 /// Measures rows in pairs until each is decided or the budget is spent, and returns what is known of each.
@@ -38,7 +39,8 @@ pub fn run(
     let mut paces = [Paces::default(), Paces::default()];
     let start = executor.now();
     'rounds: for round in 0..effort.max_processes {
-        let mut open: Vec<usize> = (0..centers.len()).filter(|&r| !resting[r] && SIDES.iter().all(|&s| !states[r][s].given_up)).collect();
+        let mut open: Vec<usize> =
+            (0..centers.len()).filter(|&r| !resting[r] && SIDES.iter().all(|&s| !states[r][s].given_up)).collect();
         if open.is_empty() {
             break;
         }
@@ -46,7 +48,8 @@ pub fn run(
         for row in open {
             let spent = executor.now() - start;
             let base = round < effort.base_rounds;
-            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
+            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by
+            // half.
             let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
             if executor.interrupted() || spent >= limit {
                 break 'rounds;
@@ -70,8 +73,8 @@ pub fn run(
     states
 }
 
-/// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against are set aside
-/// where it matters.
+/// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against
+/// are set aside where it matters.
 fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &mut [Paces; 2]) {
     let before = state[0].processes.len();
     let whole = slices.iter().all(|s| matches!(s, Slice::Samples(_)));
@@ -89,8 +92,8 @@ fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &
     settle(state, paces, center);
 }
 
-/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now and where it matters, and makes the estimates of both
-/// sides anew.
+/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now and where it matters, and makes the
+/// estimates of both sides anew.
 fn settle(state: &mut PairState, paces: &[Paces; 2], center: Center) {
     let [a, b] = state;
     if center.across_slowed.is_some() {

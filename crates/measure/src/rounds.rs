@@ -1,9 +1,10 @@
 //! Which probe runs next, until when.
 //!
-//! A run is rounds. In a base round every job runs once, in a fresh process, in random order, so that drift and noise hit all alike.
-//! What time the base rounds leave goes where the uncertainty is: to rounds of those jobs only whose interval is wider than its target.
-//! The base rounds are spread over the budget with the others between them, so that every figure is of the whole run and not of the
-//! minute that it began with. When all intervals are narrow enough, what is left of the base rounds follows at once.
+//! A run is rounds. In a base round every job runs once, in a fresh process, in random order, so that drift and noise
+//! hit all alike. What time the base rounds leave goes where the uncertainty is: to rounds of those jobs only whose
+//! interval is wider than its target. The base rounds are spread over the budget with the others between them, so that
+//! every figure is of the whole run and not of the minute that it began with. When all intervals are narrow enough,
+//! what is left of the base rounds follows at once.
 
 use std::time::Duration;
 
@@ -29,16 +30,18 @@ pub struct Effort {
     pub budget: Duration,
     /// Rounds that every job takes part in whatever its interval.
     pub base_rounds: usize,
-    /// A job with so many processes gets no more than the base rounds give it, whatever its interval. Of pairs: the most rounds.
+    /// A job with so many processes gets no more than the base rounds give it, whatever its interval. Of pairs: the
+    /// most rounds.
     pub max_processes: usize,
 }
 
-/// Base rounds that follow each other at the beginning: fewer processes say little about how wide an interval will stay.
+/// Base rounds that follow each other at the beginning: fewer processes say little about how wide an interval will
+/// stay.
 const FIRST_ROUNDS: usize = 4;
 
 impl Effort {
-    /// When the next base round is to begin, after so many of them; nothing after the last. The last one ends with the budget when it
-    /// takes as long as the one before.
+    /// When the next base round is to begin, after so many of them; nothing after the last. The last one ends with the
+    /// budget when it takes as long as the one before.
     fn base_round_due(&self, done: usize, round: Duration) -> Option<Duration> {
         let last = self.base_rounds.checked_sub(1)?;
         match done {
@@ -114,7 +117,8 @@ impl JobState {
         self.estimate_again(if slowing.any { across_slowed } else { center.across }, slowing.by);
     }
 
-    /// Makes the estimate anew from the processes that are not set aside: this quantile of them, which may be off by so much.
+    /// Makes the estimate anew from the processes that are not set aside: this quantile of them, which may be off by so
+    /// much.
     pub(crate) fn estimate_again(&mut self, quantile: f64, slowed: f64) {
         self.estimate = estimate::quantile_across(&kept_values(&self.processes), quantile, slowed);
     }
@@ -126,7 +130,13 @@ impl JobState {
 }
 
 /// Runs the jobs in rounds and returns what is known of each.
-pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor, listener: &mut impl Listener) -> Vec<JobState> {
+pub fn run(
+    jobs: &[Job],
+    effort: Effort,
+    seed: u64,
+    executor: &mut impl Executor,
+    listener: &mut impl Listener,
+) -> Vec<JobState> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut states = vec![JobState::default(); jobs.len()];
     let mut paces = Paces::default();
@@ -140,7 +150,13 @@ pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor
         let mut chosen = if due.is_some_and(|due| due <= elapsed) {
             Vec::new()
         } else {
-            most_in_need(jobs, effort.max_processes, &states, &costs, due.unwrap_or(effort.budget).saturating_sub(elapsed))
+            most_in_need(
+                jobs,
+                effort.max_processes,
+                &states,
+                &costs,
+                due.unwrap_or(effort.budget).saturating_sub(elapsed),
+            )
         };
         let base = chosen.is_empty() && due.is_some();
         if base {
@@ -153,7 +169,8 @@ pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor
         rng.shuffle(&mut chosen);
         for job in chosen {
             let begun = executor.now();
-            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
+            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by
+            // half.
             let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
             if executor.interrupted() || begun - start >= limit {
                 break 'rounds;
@@ -177,12 +194,19 @@ pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor
     states
 }
 
-/// The jobs whose interval is too wide, the widest ones first, as far as the time that is left goes. One that takes too long for it is
-/// passed over.
-fn most_in_need(jobs: &[Job], max_processes: usize, states: &[JobState], costs: &[Duration], left: Duration) -> Vec<usize> {
+/// The jobs whose interval is too wide, the widest ones first, as far as the time that is left goes. One that takes too
+/// long for it is passed over.
+fn most_in_need(
+    jobs: &[Job],
+    max_processes: usize,
+    states: &[JobState],
+    costs: &[Duration],
+    left: Duration,
+) -> Vec<usize> {
     let need = |j: usize| states[j].need(jobs[j].target);
-    let mut open: Vec<usize> =
-        (0..jobs.len()).filter(|&j| !states[j].given_up && states[j].processes.len() < max_processes && need(j) > 1.0).collect();
+    let mut open: Vec<usize> = (0..jobs.len())
+        .filter(|&j| !states[j].given_up && states[j].processes.len() < max_processes && need(j) > 1.0)
+        .collect();
     open.sort_by(|&a, &b| need(b).total_cmp(&need(a)));
     let mut spent = Duration::ZERO;
     open.into_iter()
@@ -225,7 +249,14 @@ mod tests {
 
     fn mock<F: FnMut(usize, usize) -> Slice>(slice: F) -> Mock<F> {
         let cost = Duration::from_millis(40);
-        Mock { now: Duration::from_secs(5), cost, cost_of_first: cost, slice, calls: Vec::new(), stop_after: usize::MAX }
+        Mock {
+            now: Duration::from_secs(5),
+            cost,
+            cost_of_first: cost,
+            slice,
+            calls: Vec::new(),
+            stop_after: usize::MAX,
+        }
     }
 
     #[derive(Default)]
@@ -252,7 +283,8 @@ mod tests {
 
     /// A state of processes whose values are their paces, with its estimate made.
     fn settled(paces: &[f64], center: Center) -> JobState {
-        let processes: Vec<Process> = paces.iter().map(|&ns| Process { value: Some(ns), pace: vec![ns], ..Process::default() }).collect();
+        let processes: Vec<Process> =
+            paces.iter().map(|&ns| Process { value: Some(ns), pace: vec![ns], ..Process::default() }).collect();
         let mut run = Paces::default();
         processes.iter().for_each(|p| run.add(p));
         let mut state = JobState { processes, ..JobState::default() };
@@ -313,8 +345,13 @@ mod tests {
         let mut m = mock(move |job, _| samples(if job == 3 { 100.0 * (1.0 + 0.2 * rng.f64()) } else { 100.0 }));
         let effort = Effort { base_rounds: 9, ..EFFORT };
         run(&jobs(6), effort, 7, &mut m, &mut Shares::default());
-        let certain: Vec<f64> =
-            m.calls.iter().enumerate().filter(|(_, job)| **job == 0).map(|(call, _)| call as f64 / m.calls.len() as f64).collect();
+        let certain: Vec<f64> = m
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, job)| **job == 0)
+            .map(|(call, _)| call as f64 / m.calls.len() as f64)
+            .collect();
         assert_eq!(certain.len(), 9);
         assert!(certain[3] < 0.15, "the first rounds are base rounds: {certain:?}");
         assert!(certain[8] > 0.9, "{certain:?}");
@@ -339,7 +376,12 @@ mod tests {
     #[test]
     fn a_job_that_takes_too_long_for_the_time_that_is_left_does_not_keep_others_out() {
         let states = [10.0, 1.0, 1.0].map(|spread| JobState {
-            estimate: Some(Estimate { value: 100.0, low: 100.0 - 5.0 * spread, high: 100.0 + 5.0 * spread, confidence: 0.95 }),
+            estimate: Some(Estimate {
+                value: 100.0,
+                low: 100.0 - 5.0 * spread,
+                high: 100.0 + 5.0 * spread,
+                confidence: 0.95,
+            }),
             ..JobState::default()
         });
         let costs = [900, 40, 40].map(Duration::from_millis);
@@ -401,7 +443,8 @@ mod tests {
 
     #[test]
     fn drift_hits_all_jobs_alike() {
-        // The machine grows slower by a tenth per second: every job's figure must grow by the same factor, within a round's length.
+        // The machine grows slower by a tenth per second: every job's figure must grow by the same factor, within a
+        // round's length.
         let mut m = mock(|_, call| samples(100.0 * (1.0 + 0.004 * call as f64)));
         let effort = Effort { base_rounds: 10, max_processes: 10, ..EFFORT };
         let states = run(&jobs(10), effort, 7, &mut m, &mut Shares::default());

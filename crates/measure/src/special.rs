@@ -29,7 +29,11 @@ pub fn beta_inc(a: f64, b: f64, x: f64) -> f64 {
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
     // The fraction converges fast only below the mean; above it the symmetry is used.
-    if x < (a + 1.0) / (a + b + 2.0) { front * continued(a, b, x) / a } else { 1.0 - front * continued(b, a, 1.0 - x) / b }
+    if x < (a + 1.0) / (a + b + 2.0) {
+        front * continued(a, b, x) / a
+    } else {
+        1.0 - front * continued(b, a, 1.0 - x) / b
+    }
 }
 
 fn continued(a: f64, b: f64, x: f64) -> f64 {
@@ -68,15 +72,16 @@ pub fn t_two_sided(confidence: f64, df: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1e3);
     for _ in 0..60 {
         let mid = (low + high) / 2.0;
-        // Outside of what is known already nothing need be computed, which is most of a bisection and of a comparison of a thousand rows.
+        // Outside of what is known already nothing need be computed, which is most of a bisection and of a comparison
+        // of a thousand rows.
         let has_more = mid <= below || (mid < above && t_upper(mid, df) > tail);
         if has_more { low = mid } else { high = mid }
     }
     (low + high) / 2.0
 }
 
-/// Two values close together, below the first of which Student's distribution has more than this share above and from the second on not,
-/// by Newton's steps; nothing where these come to no such place.
+/// Two values close together, below the first of which Student's distribution has more than this share above and from
+/// the second on not, by Newton's steps; nothing where these come to no such place.
 fn about(tail: f64, df: f64) -> Option<(f64, f64)> {
     let of_density = (ln_gamma((df + 1.0) / 2.0) - ln_gamma(df / 2.0)).exp() / (df * std::f64::consts::PI).sqrt();
     let density = |t: f64| of_density * (-(df + 1.0) / 2.0 * (t * t / df).ln_1p()).exp();
@@ -95,7 +100,8 @@ fn about(tail: f64, df: f64) -> Option<(f64, f64)> {
     (t_upper(below, df) > tail && t_upper(above, df) <= tail).then_some((below, above))
 }
 
-/// How near to a quantile Newton's steps come, as a share of it: a hundred times what the tail's own rounding makes of it.
+/// How near to a quantile Newton's steps come, as a share of it: a hundred times what the tail's own rounding makes of
+/// it.
 const NEAR: f64 = 1e-11;
 
 /// The z that a two-sided normal interval of this confidence needs.
@@ -104,8 +110,8 @@ pub fn z_two_sided(confidence: f64) -> f64 {
     if confidence == 0.95 { 1.959_963_985 } else { z_above((1.0 - confidence.clamp(0.01, 0.999_999)) / 2.0) }
 }
 
-/// The z above which a normal distribution has this share, at most a half: Abramowitz and Stegun 26.2.23, which is right to 4.5e-4, and
-/// three of Newton's steps, each of which doubles the digits.
+/// The z above which a normal distribution has this share, at most a half: Abramowitz and Stegun 26.2.23, which is
+/// right to 4.5e-4, and three of Newton's steps, each of which doubles the digits.
 fn z_above(tail: f64) -> f64 {
     let t = (-2.0 * tail.ln()).sqrt();
     let first = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
@@ -194,7 +200,9 @@ mod tests {
         };
         let mut narrowed = 0;
         let dfs = (0..600).map(|n| 1.02_f64.powi(n) * 0.5);
-        for (df, confidence) in dfs.flat_map(|df| [0.5, 0.9, 0.95, 0.99, 0.9999, 0.999_999].map(|confidence| (df, confidence))) {
+        for (df, confidence) in
+            dfs.flat_map(|df| [0.5, 0.9, 0.95, 0.99, 0.9999, 0.999_999].map(|confidence| (df, confidence)))
+        {
             assert_eq!(t_two_sided(confidence, df).to_bits(), bisected(confidence, df).to_bits(), "{confidence} {df}");
             narrowed += usize::from(about((1.0 - confidence) / 2.0, df).is_some());
         }

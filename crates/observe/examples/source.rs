@@ -118,7 +118,8 @@ fn take(mut source: Box<dyn Source>) -> Result<(), String> {
             std::thread::sleep(time);
             OVER.load(Ordering::Relaxed)
         };
-        let window = source.window(Duration::from_secs(1), &mut wait).map_err(|e| format!("events cannot be taken: {e}"))?;
+        let window =
+            source.window(Duration::from_secs(1), &mut wait).map_err(|e| format!("events cannot be taken: {e}"))?;
         events += window.events.len();
         lost += window.lost;
         windows += 1;

@@ -29,8 +29,18 @@ pub enum Wait {
 
 impl Wait {
     /// All of them, in their order, in which arrays by what was waited for hold them.
-    pub const ALL: [Wait; 10] =
-        [Wait::Lock, Wait::Disk, Wait::Commit, Wait::Network, Wait::Idle, Wait::Timer, Wait::Memory, Wait::Child, Wait::Pipe, Wait::Other];
+    pub const ALL: [Wait; 10] = [
+        Wait::Lock,
+        Wait::Disk,
+        Wait::Commit,
+        Wait::Network,
+        Wait::Idle,
+        Wait::Timer,
+        Wait::Memory,
+        Wait::Child,
+        Wait::Pipe,
+        Wait::Other,
+    ];
 
     /// The name that totals carry (`server.blocked.lock.seconds`).
     pub fn as_str(self) -> &'static str {

@@ -1,5 +1,5 @@
-//! What stops the load generator: a quota of a control group that it does not share with the server. A client that is stopped asks late and
-//! acknowledges late, which looks like a slow server or a slow network.
+//! What stops the load generator: a quota of a control group that it does not share with the server. A client that is
+//! stopped asks late and acknowledges late, which looks like a slow server or a slow network.
 
 use fingerpost_sys::cgroup::{Hierarchies, Throttlings};
 use fingerpost_sys::procfs::Paths;
@@ -18,7 +18,8 @@ impl ClientGroups {
         Some(ClientGroups((groups != *of_server).then_some((groups, before))))
     }
 
-    /// `client.throttle.seconds`: for how long quotas that are not the server's stopped it since then, added up over CPUs as the kernel does.
+    /// `client.throttle.seconds`: for how long quotas that are not the server's stopped it since then, added up over
+    /// CPUs as the kernel does.
     pub(crate) fn since(&self) -> Totals {
         let seconds = match &self.0 {
             Some((groups, before)) => groups.throttlings().since(before).map(|(stopped, _)| stopped.throttled_seconds),

@@ -1,5 +1,5 @@
-//! What the kernel's delay accounting says held the workload up: devices, swap, reclaim. Splits what a thread's state only calls
-//! uninterruptible.
+//! What the kernel's delay accounting says held the workload up: devices, swap, reclaim. Splits what a thread's state
+//! only calls uninterruptible.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,8 @@ impl Delayed {
         Ok(Delayed { stats, before })
     }
 
-    /// Totals by side. A process that came meanwhile counts from its start; one that ended meanwhile is not known any more.
+    /// Totals by side. A process that came meanwhile counts from its start; one that ended meanwhile is not known any
+    /// more.
     pub fn finish(mut self, processes: impl Iterator<Item = (i32, &'static str)>) -> Totals {
         let mut totals = Totals::new();
         for (pid, side) in processes {

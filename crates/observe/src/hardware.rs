@@ -1,4 +1,5 @@
-//! Hardware counters while windows of events are open: instructions, cycles, cache and TLB misses, by side and by class of requests.
+//! Hardware counters while windows of events are open: instructions, cycles, cache and TLB misses, by side and by class
+//! of requests.
 
 use std::collections::HashMap;
 
@@ -81,7 +82,8 @@ impl Recorded {
             }
         }
         for c in &self.samples {
-            let mut add = |class: &str| *found.entry(format!("hardware.{}.{class}", name(c.event))).or_default() += c.count;
+            let mut add =
+                |class: &str| *found.entry(format!("hardware.{}.{class}", name(c.event))).or_default() += c.count;
             match whose(c.pid) {
                 Side::Server => {
                     add("server");
@@ -146,9 +148,15 @@ mod tests {
         };
         let totals = recorded().totals(whose, &Holds::of(&held, 0), &Holds::of(&held, 500));
         let told = |name: &str| totals.get(&format!("hardware.{name}")).copied();
-        assert_eq!((told("cycles.server"), told("cycles.requests"), told("cycles.slow")), (Some(3000.0), Some(2000.0), Some(1000.0)));
+        assert_eq!(
+            (told("cycles.server"), told("cycles.requests"), told("cycles.slow")),
+            (Some(3000.0), Some(2000.0), Some(1000.0))
+        );
         assert_eq!((told("instructions.requests"), told("instructions.slow")), (Some(2000.0), Some(0.0)));
-        assert_eq!((told("instructions.client"), told("cycles.other"), told("cache_misses.slow")), (Some(700.0), Some(900.0), Some(50.0)));
+        assert_eq!(
+            (told("instructions.client"), told("cycles.other"), told("cache_misses.slow")),
+            (Some(700.0), Some(900.0), Some(50.0))
+        );
         assert_eq!(told("dtlb_misses.server"), None, "a counter that the CPU lacks is not known");
         assert!(recorded().source().ends_with("cycles, instructions, cache_misses"));
     }

@@ -1,12 +1,13 @@
 //! Observers of processes under load.
 //!
-//! [`Session::attach`] finds the processes of a workload, their descendants and all their threads, and watches them until
-//! [`Session::finish`], which tells as [`Observation`](fingerpost_record::Observation)s what each observer saw, what it cost and
-//! what it lost. The names of the totals are stable and listed in `docs/observers.md`; comparing and explaining rest on them.
+//! [`Session::attach`] finds the processes of a workload, their descendants and all their threads, and watches them
+//! until [`Session::finish`], which tells as [`Observation`](fingerpost_record::Observation)s what each observer saw,
+//! what it cost and what it lost. The names of the totals are stable and listed in `docs/observers.md`; comparing and
+//! explaining rest on them.
 //!
-//! At [`Level::Counting`] the kernel's own counters are read before and after, little more: for the pass that is measured. At
-//! [`Level::Tracing`] threads' states and system calls are told apart too, in short windows of the kernel's tracepoints where they
-//! may be opened, else by sampling `/proc`: for the pass that is attributed.
+//! At [`Level::Counting`] the kernel's own counters are read before and after, little more: for the pass that is
+//! measured. At [`Level::Tracing`] threads' states and system calls are told apart too, in short windows of the
+//! kernel's tracepoints where they may be opened, else by sampling `/proc`: for the pass that is attributed.
 
 pub mod calls;
 mod clients;

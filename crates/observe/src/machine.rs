@@ -1,4 +1,5 @@
-//! Counters of the whole machine, read before and after: CPUs, devices, interfaces, protocols, pressure, quotas, other processes.
+//! Counters of the whole machine, read before and after: CPUs, devices, interfaces, protocols, pressure, quotas, other
+//! processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +39,12 @@ pub fn parse_disks(text: &str, whole: &BTreeSet<String>) -> BTreeMap<String, Dis
         }
         disks.insert(
             name.to_owned(),
-            Disk { operations: [n(3), n(7), n(18)], milliseconds: [n(6), n(10), n(19)], bytes: [n(5) * 512, n(9) * 512], busy_ms: n(12) },
+            Disk {
+                operations: [n(3), n(7), n(18)],
+                milliseconds: [n(6), n(10), n(19)],
+                bytes: [n(5) * 512, n(9) * 512],
+                busy_ms: n(12),
+            },
         );
     }
     disks
@@ -63,7 +69,9 @@ pub fn parse_protocols(text: &str) -> BTreeMap<String, u64> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = BTreeMap::new();
     for pair in lines.chunks_exact(2) {
-        let (Some((group, names)), Some((_, values))) = (pair[0].split_once(':'), pair[1].split_once(':')) else { continue };
+        let (Some((group, names)), Some((_, values))) = (pair[0].split_once(':'), pair[1].split_once(':')) else {
+            continue;
+        };
         for (name, value) in names.split_ascii_whitespace().zip(values.split_ascii_whitespace()) {
             if let Ok(n) = value.parse() {
                 found.insert(format!("{group}.{name}"), n);
@@ -146,7 +154,10 @@ impl Reading {
             disks: parse_disks(&read("proc/diskstats"), &whole),
             protocols,
             memory: parse_counters(&read("proc/vmstat")),
-            pressure: pressure.into_iter().filter_map(|p| Some((p, Pressure::parse(&read(&format!("proc/pressure/{p}")))?))).collect(),
+            pressure: pressure
+                .into_iter()
+                .filter_map(|p| Some((p, Pressure::parse(&read(&format!("proc/pressure/{p}")))?)))
+                .collect(),
             throttlings: groups.throttlings(),
             processes: processes(paths),
             ..light
@@ -205,9 +216,12 @@ impl Reading {
         for (name, now) in &self.disks {
             let old = before.disks.get(name).copied().unwrap_or_default();
             let since = |a: u64, b: u64| a.saturating_sub(b) as f64;
-            for (i, (what, count)) in [("read", "reads"), ("write", "writes"), ("flush", "flushes")].into_iter().enumerate() {
+            for (i, (what, count)) in
+                [("read", "reads"), ("write", "writes"), ("flush", "flushes")].into_iter().enumerate()
+            {
                 *t.entry(format!("disk.{count}")).or_default() += since(now.operations[i], old.operations[i]);
-                *t.entry(format!("disk.{what}.seconds")).or_default() += since(now.milliseconds[i], old.milliseconds[i]) / 1e3;
+                *t.entry(format!("disk.{what}.seconds")).or_default() +=
+                    since(now.milliseconds[i], old.milliseconds[i]) / 1e3;
             }
             *t.entry("disk.read.bytes".into()).or_default() += since(now.bytes[0], old.bytes[0]);
             *t.entry("disk.write.bytes".into()).or_default() += since(now.bytes[1], old.bytes[1]);
@@ -257,8 +271,8 @@ impl Reading {
         t
     }
 
-    /// What other processes used: in all, and the largest five by name. What of them could not be read is not zero: there is no total of
-    /// I/O where one's may not be read, and none at all where others' processes are hidden.
+    /// What other processes used: in all, and the largest five by name. What of them could not be read is not zero:
+    /// there is no total of I/O where one's may not be read, and none at all where others' processes are hidden.
     pub fn others_since(&self, before: &Reading, ours: &BTreeSet<i32>) -> Totals {
         let mut t = Totals::new();
         if !self.processes.all {
@@ -266,7 +280,8 @@ impl Reading {
         }
         let old = |pid: &i32| before.processes.by_pid.get(pid);
         let others = || self.processes.by_pid.iter().filter(|(pid, _)| !ours.contains(pid));
-        let cpu = others().map(|(pid, now)| (now.name.as_str(), Some((now.cpu_s - old(pid).map_or(0.0, |o| o.cpu_s)).max(0.0))));
+        let cpu = others()
+            .map(|(pid, now)| (now.name.as_str(), Some((now.cpu_s - old(pid).map_or(0.0, |o| o.cpu_s)).max(0.0))));
         add_by_name(&mut t, ("other.cpu", "seconds"), cpu);
         // What a process did before the first look counts as old; of one that could not be read then, nothing is known.
         let io = others().map(|(pid, now)| {
@@ -279,7 +294,8 @@ impl Reading {
 
     /// How other processes were seen, and why totals of them are missing where some are.
     pub fn others_source(&self, ours: &BTreeSet<i32>) -> String {
-        let unread = self.processes.by_pid.iter().filter(|(pid, usage)| !ours.contains(pid) && usage.io_bytes.is_none()).count();
+        let unread =
+            self.processes.by_pid.iter().filter(|(pid, usage)| !ours.contains(pid) && usage.io_bytes.is_none()).count();
         match unread {
             _ if !self.processes.all => "/proc counters (other users' processes are hidden, hidepid)".to_owned(),
             0 => "/proc counters".to_owned(),
@@ -288,12 +304,18 @@ impl Reading {
     }
 }
 
-/// How many of the largest are told by name, of each resource; and the longest name in bytes, as a control group's is its path.
+/// How many of the largest are told by name, of each resource; and the longest name in bytes, as a control group's is
+/// its path.
 const LARGEST: usize = 5;
 const LONGEST: usize = 150;
 
-/// Adds `PREFIX.SUFFIX`, the sum, and `PREFIX.NAME.SUFFIX` of the largest names; nothing where a value is missing, which the sum would lack.
-pub(crate) fn add_by_name<'a>(t: &mut Totals, (prefix, suffix): (&str, &str), values: impl Iterator<Item = (&'a str, Option<f64>)>) {
+/// Adds `PREFIX.SUFFIX`, the sum, and `PREFIX.NAME.SUFFIX` of the largest names; nothing where a value is missing,
+/// which the sum would lack.
+pub(crate) fn add_by_name<'a>(
+    t: &mut Totals,
+    (prefix, suffix): (&str, &str),
+    values: impl Iterator<Item = (&'a str, Option<f64>)>,
+) {
     let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
     for (name, value) in values {
         let Some(value) = value else { return };
@@ -305,8 +327,8 @@ pub(crate) fn add_by_name<'a>(t: &mut Totals, (prefix, suffix): (&str, &str), va
     t.extend(names.iter().take(LARGEST).map(|(name, value)| (format!("{prefix}.{name}.{suffix}"), *value)));
 }
 
-/// The control groups of the process that is watched, else our own. They are looked up while it lives: of one that has ended, version 1 tells
-/// the root, which nothing limits.
+/// The control groups of the process that is watched, else our own. They are looked up while it lives: of one that has
+/// ended, version 1 tells the root, which nothing limits.
 pub fn groups_of(paths: &Paths, subject: Option<i32>) -> Hierarchies {
     Hierarchies::of_process(paths, &subject.map_or_else(|| "self".to_owned(), |pid| pid.to_string()))
 }
@@ -349,16 +371,23 @@ pub fn limits(paths: &Paths, groups: &Hierarchies) -> Totals {
     put("cgroup.cpu_weight.version", version.filter(|_| limits.cpu_weight.is_some()));
     put("cgroup.memory.limit.bytes", limits.memory.map(|m| m as f64));
     put("cgroup.cpus", limits.cpuset.and_then(|s| parse_list(&s)).map(|l| l.len() as f64));
-    let first = |name: &str| groups.files(Controller::Memory, name).into_iter().next().and_then(|(_, text)| text.trim().parse().ok());
+    let first = |name: &str| {
+        groups.files(Controller::Memory, name).into_iter().next().and_then(|(_, text)| text.trim().parse().ok())
+    };
     put("cgroup.memory.used.bytes", first("memory.usage_in_bytes").or_else(|| first("memory.current")));
     put("cgroup.memory.limit_hits", first("memory.failcnt"));
-    let first_version = ["read_bps", "write_bps", "read_iops", "write_iops"].map(|what| format!("blkio.throttle.{what}_device"));
+    let first_version =
+        ["read_bps", "write_bps", "read_iops", "write_iops"].map(|what| format!("blkio.throttle.{what}_device"));
     let throttles = first_version.iter().map(String::as_str).chain(["io.max"]);
-    let limited = throttles.flat_map(|f| groups.files(Controller::Io, f)).filter(|(_, text)| !text.trim().is_empty()).count();
+    let limited =
+        throttles.flat_map(|f| groups.files(Controller::Io, f)).filter(|(_, text)| !text.trim().is_empty()).count();
     put("cgroup.disk_limits", Some(limited as f64));
     let thp = paths.value("sys/kernel/mm/transparent_hugepage/enabled");
     put("thp.always", thp.map(|t| f64::from(u8::from(t.contains("[always]")))));
-    put("machine.cpus", paths.value("sys/devices/system/cpu/online").and_then(|l| parse_list(&l)).map(|l| l.len() as f64));
+    put(
+        "machine.cpus",
+        paths.value("sys/devices/system/cpu/online").and_then(|l| parse_list(&l)).map(|l| l.len() as f64),
+    );
     t
 }
 
@@ -368,19 +397,23 @@ mod tests {
 
     #[test]
     fn disks_are_counted_once() {
-        let text = "   7 0 loop0 5 0 80 1 5 0 80 1 0 9 9\n 254 0 vda 100 0 800 30 50 0 1600 20 0 40 51 8 2 7 5 521 388\n \
+        let text = "   7 0 loop0 5 0 80 1 5 0 80 1 0 9 9\n 254 0 vda 100 0 800 30 50 0 1600 20 0 40 51 8 2 7 5 521 \
+            388\n \
                     254 1 vda1 9 0 8 3 5 0 16 2 0 4 5\n 8 0 sda 1 0 8 3\n";
         let disks = parse_disks(text, &["vda".to_owned(), "loop0".to_owned(), "sda".to_owned()].into());
         assert_eq!(disks.keys().collect::<Vec<_>>(), ["sda", "vda"]);
         let vda = disks["vda"];
-        assert_eq!((vda.operations, vda.milliseconds, vda.bytes, vda.busy_ms), ([100, 50, 521], [30, 20, 388], [409_600, 819_200], 40));
+        assert_eq!(
+            (vda.operations, vda.milliseconds, vda.bytes, vda.busy_ms),
+            ([100, 50, 521], [30, 20, 388], [409_600, 819_200], 40)
+        );
         assert_eq!(disks["sda"].operations, [1, 0, 0], "an old kernel writes fewer fields");
     }
 
     #[test]
     fn interfaces_are_added_up() {
-        let text =
-            "Inter-|   Receive\n face |bytes\n    lo: 100 1 0 2 0 0 0 0 200 1 0 3 0 0 0 0\n  eth0: 10 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n";
+        let text = "Inter-|   Receive\n face |bytes\n    lo: 100 1 0 2 0 0 0 0 200 1 0 3 0 0 0 0\n  eth0: 10 1 0 0 0 0 \
+            0 0 20 1 0 0 0 0 0 0\n";
         assert_eq!(parse_interfaces(text), ([110, 220], 5));
         assert_eq!(parse_interfaces(""), ([0, 0], 0));
     }
@@ -398,7 +431,8 @@ mod tests {
         for (pid, name, ticks, io) in processes {
             let of = dir.path().join(format!("proc/{pid}"));
             std::fs::create_dir_all(&of).unwrap();
-            let stat = format!("{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0 {}", "0 ".repeat(28));
+            let stat =
+                format!("{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0 {}", "0 ".repeat(28));
             std::fs::write(of.join("stat"), stat).unwrap();
             if let Some(bytes) = io {
                 std::fs::write(of.join("io"), format!("rchar: 1\nread_bytes: {bytes}\nwrite_bytes: 0\n")).unwrap();
@@ -411,12 +445,18 @@ mod tests {
     #[test]
     fn what_cannot_be_read_of_other_processes_is_missing_and_not_zero() {
         let hz = ticks_per_second();
-        let take = |init_io, dd_ticks, dd_io| machine_of(&[(1, "init", 0, init_io), (5, "dd", dd_ticks, dd_io), (9, "ours", 0, None)]).1;
+        let take = |init_io, dd_ticks, dd_io| {
+            machine_of(&[(1, "init", 0, init_io), (5, "dd", dd_ticks, dd_io), (9, "ours", 0, None)]).1
+        };
         let ours = BTreeSet::from([9]);
         let before = take(Some(0), 0, Some(100));
         let all = take(Some(0), 3 * hz, Some(4196)).others_since(&before, &ours);
-        let expected =
-            [("other.cpu.seconds", 3.0), ("other.cpu.dd.seconds", 3.0), ("other.disk.bytes", 4096.0), ("other.disk.dd.bytes", 4096.0)];
+        let expected = [
+            ("other.cpu.seconds", 3.0),
+            ("other.cpu.dd.seconds", 3.0),
+            ("other.disk.bytes", 4096.0),
+            ("other.disk.dd.bytes", 4096.0),
+        ];
         assert_eq!(all, expected.map(|(name, value)| (name.to_owned(), value)).into());
 
         let after = take(None, 3 * hz, Some(4196));
@@ -451,7 +491,10 @@ mod tests {
         write("proc/7/cgroup", "0::/\n");
         let after = Reading::take(&paths, &groups);
         let expected = [("levels_above", 1.0), ("periods", 100.0), ("seconds", 4.5), ("throttled_periods", 80.0)];
-        assert_eq!(after.pressure_since(&before), expected.map(|(name, value)| (format!("throttle.{name}"), value)).into());
+        assert_eq!(
+            after.pressure_since(&before),
+            expected.map(|(name, value)| (format!("throttle.{name}"), value)).into()
+        );
         assert_eq!(
             after.pressure_since(&Reading::take(&paths, &groups_of(&paths, Some(8)))),
             Totals::new(),
@@ -465,7 +508,12 @@ mod tests {
         let groups = groups_of(&paths, None);
         let (before, after) = (Reading::take(&paths, &groups), Reading::take(&paths, &groups));
         let ours = BTreeSet::new();
-        for t in [after.cpu_since(&before), after.disk_since(&before), after.network_since(&before), after.memory_since(&before)] {
+        for t in [
+            after.cpu_since(&before),
+            after.disk_since(&before),
+            after.network_since(&before),
+            after.memory_since(&before),
+        ] {
             assert!(!t.is_empty());
             assert!(t.values().all(|v| *v >= 0.0 && v.is_finite()), "{t:?}");
         }

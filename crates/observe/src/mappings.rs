@@ -1,9 +1,10 @@
-//! How soon programs touch the memory that they ask for: the time from a mapping's being made to the first fault in it, from the same events
-//! that requests are followed by.
+//! How soon programs touch the memory that they ask for: the time from a mapping's being made to the first fault in it,
+//! from the same events that requests are followed by.
 //!
-//! Part III of the zero-filling articles proposes to map the first pages of an allocation at once, on the guess that nearly every allocation's
-//! first page is accessed immediately afterwards. Counted are anonymous mappings that may be accessed: by `mmap`, and by `brk` where the
-//! place of the break is known. What a C library has mapped before and hands out again is not seen, nor what was mapped between windows.
+//! Part III of the zero-filling articles proposes to map the first pages of an allocation at once, on the guess that
+//! nearly every allocation's first page is accessed immediately afterwards. Counted are anonymous mappings that may be
+//! accessed: by `mmap`, and by `brk` where the place of the break is known. What a C library has mapped before and
+//! hands out again is not seen, nor what was mapped between windows.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ const POPULATE: u64 = 0x8000;
 const LOCKED: u64 = 0x2000;
 const NO_ACCESS: u64 = 0;
 /// Touches within these many nanoseconds are counted, each with the shorter ones.
-const WITHIN: [(&str, u64); 5] = [("1us", 1_000), ("10us", 10_000), ("100us", 100_000), ("1ms", 1_000_000), ("10ms", 10_000_000)];
+const WITHIN: [(&str, u64); 5] =
+    [("1us", 1_000), ("10us", 10_000), ("100us", 100_000), ("1ms", 1_000_000), ("10ms", 10_000_000)];
 /// A mapping that a window's end leaves untouched tells something only if it was there for so long before.
 const OLD_ENOUGH: u64 = 1_000_000;
 /// Delays that are kept for their median; after that the sums go on alone.
@@ -131,7 +133,10 @@ impl Mappings {
         match before {
             Some(before) if to > before => {
                 self.counts.entry(e.pid).or_default().mapped += 1;
-                self.untouched.entry(e.pid).or_default().insert(before, Untouched { length: to - before, made: e.time });
+                self.untouched
+                    .entry(e.pid)
+                    .or_default()
+                    .insert(before, Untouched { length: to - before, made: e.time });
             }
             Some(before) if to < before => self.freed(e.pid, to, before - to),
             _ => {}
@@ -246,8 +251,14 @@ mod tests {
         made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, 4 * PAGE], 0x20_0000);
         made.then(What::Fault { address: 0x20_0000 + 3 * PAGE });
         let t = made.totals(1 << 30);
-        assert_eq!((t["mappings.anonymous"], t["mappings.touched.first_page"], t["mappings.touched.other_page"]), (2.0, 1.0, 1.0));
-        assert_eq!((t["mappings.touched.within.1us"], t["mappings.touched.within.10ms"], t["mappings.never_touched"]), (1.0, 1.0, 0.0));
+        assert_eq!(
+            (t["mappings.anonymous"], t["mappings.touched.first_page"], t["mappings.touched.other_page"]),
+            (2.0, 1.0, 1.0)
+        );
+        assert_eq!(
+            (t["mappings.touched.within.1us"], t["mappings.touched.within.10ms"], t["mappings.never_touched"]),
+            (1.0, 1.0, 0.0)
+        );
         assert!((t["mappings.touched.after.median.seconds"] - 1e-6).abs() < 1e-12);
     }
 
@@ -270,7 +281,11 @@ mod tests {
     #[test]
     fn untouched_is_what_was_freed_so_or_was_old_when_the_window_ended() {
         let mut made = Made::default();
-        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x10_0000).call(libc::SYS_munmap, [0x10_0000, PAGE], 0);
+        made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x10_0000).call(
+            libc::SYS_munmap,
+            [0x10_0000, PAGE],
+            0,
+        );
         made.call(libc::SYS_mmap, [READ_WRITE | ANONYMOUS, PAGE], 0x20_0000).then(What::Fault { address: 1 });
         let of = |end| {
             let t = made.totals(end);
@@ -287,7 +302,10 @@ mod tests {
         made.call(libc::SYS_brk, [0x52_1000, 0], 0x52_1000).then(What::Fault { address: 0x50_0000 });
         made.call(libc::SYS_brk, [0x53_0000, 0], 0x53_0000).call(libc::SYS_brk, [0x52_1000, 0], 0x52_1000);
         let t = made.totals(1 << 30);
-        assert_eq!(["anonymous", "touched.first_page", "freed_untouched"].map(|n| t[&format!("mappings.{n}")]), [2.0, 1.0, 1.0]);
+        assert_eq!(
+            ["anonymous", "touched.first_page", "freed_untouched"].map(|n| t[&format!("mappings.{n}")]),
+            [2.0, 1.0, 1.0]
+        );
     }
 
     #[test]

@@ -13,13 +13,15 @@ use crate::machine::{Totals, add_by_name};
 pub struct Groups(BTreeMap<String, Usage>);
 
 impl Groups {
-    /// What groups but the service's used since: in all, and the largest by path. What is in no group is told by process.
+    /// What groups but the service's used since: in all, and the largest by path. What is in no group is told by
+    /// process.
     pub fn since(&self, before: &Groups, of_service: &HashSet<String>) -> Totals {
         let mut t = Totals::new();
         let others = || self.0.iter().filter(|(path, _)| path.as_str() != "/" && !of_service.contains(*path));
         let mut add = |names: (&str, &str), of: fn(&Usage) -> Option<f64>| {
             let then = |path| before.0.get(path).and_then(of).unwrap_or(0.0);
-            let grown = others().filter_map(|(path, now)| Some((path.as_str(), Some((of(now)? - then(path)).max(0.0)))));
+            let grown =
+                others().filter_map(|(path, now)| Some((path.as_str(), Some((of(now)? - then(path)).max(0.0)))));
             let all: Vec<_> = grown.collect();
             // Where no other group is told apart, theirs is in the root's: that is not nothing.
             if !all.is_empty() {
@@ -36,7 +38,9 @@ impl Groups {
     pub fn source(&self) -> String {
         match (first_pid_namespace(), self.0.len()) {
             (Err(_), _) => {
-                "none: this is inside a container, from which only its own processes and groups are seen; who else on the host has the CPU, the disk or the memory is seen from the host".to_owned()
+                "none: this is inside a container, from which only its own processes and groups are seen; who else on \
+                 the host has the CPU, the disk or the memory is seen from the host"
+                    .to_owned()
             }
             (Ok(()), 0) => "none: no control groups are mounted here".to_owned(),
             (Ok(()), _) => "control groups' counters".to_owned(),
@@ -53,7 +57,10 @@ pub struct Neighbours {
 impl Neighbours {
     /// Those of a service of these processes; their groups are looked up while they live.
     pub fn begin(paths: &Paths, pids: impl IntoIterator<Item = i32>) -> Neighbours {
-        Neighbours { before: Groups(usage::all(paths)), of_service: pids.into_iter().flat_map(members::groups_of).collect() }
+        Neighbours {
+            before: Groups(usage::all(paths)),
+            of_service: pids.into_iter().flat_map(members::groups_of).collect(),
+        }
     }
 
     /// How they were seen, and what they used meanwhile.
@@ -88,7 +95,11 @@ mod tests {
         ];
         assert_eq!(told, expected.map(|(name, value)| (name.to_owned(), value)).into());
         let alone = groups(&[("/", 99.0, 99.0), ("/shop", 5.0, 0.0)]);
-        assert_eq!(alone.since(&before, &HashSet::from(["/shop".to_owned()])), Totals::new(), "what is in no group is not nothing");
+        assert_eq!(
+            alone.since(&before, &HashSet::from(["/shop".to_owned()])),
+            Totals::new(),
+            "what is in no group is not nothing"
+        );
     }
 
     #[test]

@@ -106,9 +106,15 @@ pub struct Population {
 impl Population {
     /// Finds the subjects' processes, their descendants and all their threads, and reads their counters.
     pub fn find(subjects: &Subjects) -> Population {
-        let clients: BTreeSet<i32> = subjects.clients.iter().copied().filter(|p| !subjects.servers.contains(p)).collect();
+        let clients: BTreeSet<i32> =
+            subjects.clients.iter().copied().filter(|p| !subjects.servers.contains(p)).collect();
         let server = if clients.is_empty() { Role::Whole } else { Role::Server };
-        let roots = subjects.servers.iter().map(|&p| (p, server)).chain(clients.into_iter().map(|p| (p, Role::Client))).collect();
+        let roots = subjects
+            .servers
+            .iter()
+            .map(|&p| (p, server))
+            .chain(clients.into_iter().map(|p| (p, Role::Client)))
+            .collect();
         Population::of(roots, Vec::new())
     }
 
@@ -147,7 +153,8 @@ impl Population {
         for (tid, thread) in later.threads {
             let known = self.threads.entry(tid).or_insert_with(|| thread.clone());
             if thread.seen[1] >= known.seen[1] {
-                (known.last, known.seen[1], known.ready, known.comm) = (thread.last, thread.seen[1], thread.ready, thread.comm);
+                (known.last, known.seen[1], known.ready, known.comm) =
+                    (thread.last, thread.seen[1], thread.ready, thread.comm);
             }
         }
         for (pid, process) in later.processes {
@@ -306,7 +313,9 @@ mod tests {
     #[test]
     fn a_child_and_its_threads_are_found_and_we_ourselves_are_not() {
         let mut child =
-            fingerpost_sys::child::die_with_parent(std::process::Command::new("sh").args(["-c", "sleep 600; :"])).spawn().unwrap();
+            fingerpost_sys::child::die_with_parent(std::process::Command::new("sh").args(["-c", "sleep 600; :"]))
+                .spawn()
+                .unwrap();
         // Of our own process, as the launch laboratory asks for it: what we start, and not ourselves.
         let subjects = Subjects { servers: vec![std::process::id() as i32], clients: vec![] };
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);

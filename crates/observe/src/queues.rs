@@ -1,9 +1,9 @@
 //! Where transactions wait between a server and its clients: in the sockets.
 //!
-//! Every sample classes each connection of the server: data that the server has not read, data that the client has not read, data
-//! on its way, or none of these (then one of the two works on it). By Little's law the mean number of connections in a class,
-//! times the elapsed time, divided by the transactions, is the time that a transaction spends there. That holds for any arrival
-//! pattern, so that queueing is measured and not deduced.
+//! Every sample classes each connection of the server: data that the server has not read, data that the client has not
+//! read, data on its way, or none of these (then one of the two works on it). By Little's law the mean number of
+//! connections in a class, times the elapsed time, divided by the transactions, is the time that a transaction spends
+//! there. That holds for any arrival pattern, so that queueing is measured and not deduced.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -114,8 +114,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Finds the server's listening sockets; `closing` to count what its connections receive, too. `None`, with the reason, where there are
-    /// none or the kernel does not tell.
+    /// Finds the server's listening sockets; `closing` to count what its connections receive, too. `None`, with the
+    /// reason, where there are none or the kernel does not tell.
     pub fn find(servers: impl Iterator<Item = i32>, closing: Option<&Places>) -> Result<Sampler, String> {
         let inodes = socket_inodes(servers);
         let mut diag = SockDiag::open().map_err(|e| format!("sockets cannot be diagnosed: {e}"))?;
@@ -175,8 +175,8 @@ struct Sent {
     bytes: u64,
 }
 
-/// Adds a dump of sockets. A dump is no snapshot: where more was sent than received, but the receiver was shown first, the data may
-/// have arrived meanwhile. Those are returned, to be looked at again.
+/// Adds a dump of sockets. A dump is no snapshot: where more was sent than received, but the receiver was shown first,
+/// the data may have arrived meanwhile. Those are returned, to be looked at again.
 fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) -> Vec<Sent> {
     let connected = |s: &Tcp| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer);
     let clients: HashMap<(u16, u16), (usize, &Tcp)> =
@@ -264,7 +264,11 @@ mod tests {
         let mut q = Queues::default();
         let doubtful = add_tcp(&mut q, &listeners, &sockets);
         assert_eq!((q.connections, q.at_server, q.at_client, q.on_the_way), (7, 2, 1, 2));
-        assert_eq!(doubtful, [Sent { to: (80, 1007), bytes: 9 }], "the receiver was shown first: it must be asked again");
+        assert_eq!(
+            doubtful,
+            [Sent { to: (80, 1007), bytes: 9 }],
+            "the receiver was shown first: it must be asked again"
+        );
         assert_eq!((q.accept, q.accept_max, q.backlog, q.connecting), (3, 3, 128, 1));
     }
 
@@ -301,7 +305,13 @@ mod tests {
     #[test]
     fn unix_connections_are_known_by_their_listeners_name() {
         let listeners = Listeners { names: [b"/run/db.sock\0".to_vec()].into(), ..Listeners::default() };
-        let end = |inode, peer, name: &[u8], unread| Unix { state: sockdiag::ESTABLISHED, inode, peer, name: name.to_vec(), unread };
+        let end = |inode, peer, name: &[u8], unread| Unix {
+            state: sockdiag::ESTABLISHED,
+            inode,
+            peer,
+            name: name.to_vec(),
+            unread,
+        };
         let sockets = [
             end(1, 2, b"/run/db.sock\0", 9),
             end(2, 1, b"", 0),

@@ -43,7 +43,8 @@ impl Recorder {
     /// The series, one for each thing that was read.
     pub(crate) fn finish(self) -> Vec<Series> {
         let names = [("cpu.busy", "CPUs"), ("cpu.steal", "CPUs"), ("net.in", "Mbit/s"), ("net.out", "Mbit/s")];
-        let series = |((name, unit), points): ((&str, &str), _)| Series { name: name.to_owned(), unit: unit.to_owned(), points };
+        let series =
+            |((name, unit), points): ((&str, &str), _)| Series { name: name.to_owned(), unit: unit.to_owned(), points };
         names.into_iter().zip(self.points).map(series).collect()
     }
 }
@@ -60,7 +61,12 @@ pub(crate) fn add_rates(network: &mut Totals, series: &[Series], elapsed: f64) {
     for side in ["in", "out"] {
         let bytes = network.get(&format!("net.{side}.bytes")).copied().unwrap_or(0.0);
         let average = bytes * 8e-6 / elapsed.max(1e-9);
-        let peak = series.iter().filter(|s| s.name == format!("net.{side}")).flat_map(|s| &s.points).map(|p| p.1).fold(average, f64::max);
+        let peak = series
+            .iter()
+            .filter(|s| s.name == format!("net.{side}"))
+            .flat_map(|s| &s.points)
+            .map(|p| p.1)
+            .fold(average, f64::max);
         network.insert(format!("net.{side}.mbit_s"), average);
         network.insert(format!("net.{side}.peak.mbit_s"), peak);
     }

@@ -36,13 +36,13 @@ use crate::tracing;
 pub(crate) use watch::of_windows;
 use watch::{OpenWindow, SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, sample_sockets, watch};
 
-/// The share of one CPU that sampling sockets may take where requests are followed too, as their leaves say more; and of a service that
-/// somebody else started.
+/// The share of one CPU that sampling sockets may take where requests are followed too, as their leaves say more; and
+/// of a service that somebody else started.
 const ADDED_SHARE: f64 = 0.005;
 const SERVICE_SHARE: f64 = 0.001;
 
-/// How often, at most, of a service that somebody else started: a thread that wakes takes a CPU from a busy server, and has the scheduler move
-/// others, which costs the service some times what the sample itself takes.
+/// How often, at most, of a service that somebody else started: a thread that wakes takes a CPU from a busy server, and
+/// has the scheduler move others, which costs the service some times what the sample itself takes.
 const SERVICE_EVERY: Duration = Duration::from_millis(100);
 
 /// How long the first window waits for the first sample of sockets, at most: some ten times what one takes.
@@ -64,8 +64,8 @@ pub enum Level {
     Sampling,
 }
 
-/// The kernel's events, open and switched off. Who watches one pass after the other hands them on: closing them takes the kernel a
-/// good part of a second, in which it waits for every CPU once for each kind of event.
+/// The kernel's events, open and switched off. Who watches one pass after the other hands them on: closing them takes
+/// the kernel a good part of a second, in which it waits for every CPU once for each kind of event.
 pub struct Events(Box<dyn Source + Send>);
 
 /// Opens the kernel's events, unless they are open already.
@@ -99,7 +99,8 @@ pub struct Session {
     attach_cost: f64,
 }
 
-/// What can be opened before the load begins: memory for events costs milliseconds, which a busy machine does not give at once.
+/// What can be opened before the load begins: memory for events costs milliseconds, which a busy machine does not give
+/// at once.
 pub struct Prepared {
     level: Level,
     taking: Option<Result<Taking, String>>,
@@ -127,10 +128,17 @@ impl Prepared {
         self.attach_to([subject, client], || Population::find(subjects), client.is_some(), known)
     }
 
-    /// Attaches to a service that somebody else started. How long it is to be watched says how what can be kept is spread over that time;
-    /// `lately` is given the latest windows about once a second, to be followed while the others are still to come.
-    pub fn attach_service(self, service: &Service, length: Option<Duration>, lately: Option<Sender<Recorded>>) -> Session {
-        let pids = || service.pids.iter().copied().chain(service.groups.iter().flat_map(|dir| members::of_directory(dir)));
+    /// Attaches to a service that somebody else started. How long it is to be watched says how what can be kept is
+    /// spread over that time; `lately` is given the latest windows about once a second, to be followed while the others
+    /// are still to come.
+    pub fn attach_service(
+        self,
+        service: &Service,
+        length: Option<Duration>,
+        lately: Option<Sender<Recorded>>,
+    ) -> Session {
+        let pids =
+            || service.pids.iter().copied().chain(service.groups.iter().flat_map(|dir| members::of_directory(dir)));
         let subject = pids().next();
         let population = Population::of_service(&service.pids, &service.groups);
         let answering = Answering::of(population.processes.keys().copied());
@@ -164,20 +172,25 @@ impl Prepared {
         let population = find();
         let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
         let begun = Instant::now();
-        let servers: Vec<i32> =
-            population.processes.keys().copied().filter(|pid| population.roles.get(pid) != Some(&Role::Client)).collect();
+        let servers: Vec<i32> = population
+            .processes
+            .keys()
+            .copied()
+            .filter(|pid| population.roles.get(pid) != Some(&Role::Client))
+            .collect();
         let closing = population.clone();
         let closing_pids = servers.clone();
         let window = Arc::new(OpenWindow::default());
         let stacks = sampled.then(|| begin_stacks(servers.clone(), &stop, &window));
         let (every, share) = how_often(followed, service);
         let (begins, begun_sampling) = mpsc::channel();
-        let how = SocketSampling { every, share, closing: places, begins, window: service.then(|| Arc::clone(&window)) };
+        let how =
+            SocketSampling { every, share, closing: places, begins, window: service.then(|| Arc::clone(&window)) };
         let sockets = (level != Level::Counting && separate).then(|| begin_sampling(servers, how, &stop));
         let neighbours = service.then(|| Neighbours::begin(&paths, closing_pids));
         if service && sockets.is_some() {
-            // A window that opened now would show requests that wait for the CPU that this has. It has begun, or ended, when nobody sends;
-            // on a machine that gives it no CPU for so long, watching begins without.
+            // A window that opened now would show requests that wait for the CPU that this has. It has begun, or ended,
+            // when nobody sends; on a machine that gives it no CPU for so long, watching begins without.
             let _ = begun_sampling.recv_timeout(FIRST_SAMPLE);
         }
         let watcher = {
@@ -243,7 +256,8 @@ pub struct Told {
     pub recorded: Option<Recorded>,
     /// Why nothing was observed, in one sentence; nothing where something was.
     pub refused: Option<String>,
-    /// Which functions had the CPU, still to be unwound and named; nothing where that was not asked for, or why it could not be had.
+    /// Which functions had the CPU, still to be unwound and named; nothing where that was not asked for, or why it
+    /// could not be had.
     pub sampled: Option<Sampling>,
     /// What the next pass can be watched with.
     pub events: Option<Events>,
@@ -252,7 +266,10 @@ pub struct Told {
 impl Told {
     /// What there is to tell where the system refuses the thread that observes.
     pub fn refused(error: &io::Error) -> Told {
-        Told { refused: Some(format!("the thread that observes the load could not be started: {error}")), ..Told::default() }
+        Told {
+            refused: Some(format!("the thread that observes the load could not be started: {error}")),
+            ..Told::default()
+        }
     }
 }
 
@@ -275,7 +292,12 @@ impl Session {
         self.stop.ask();
         let mut watched = match self.watcher.map(JoinHandle::join) {
             Ok(Ok(watched)) => watched,
-            Ok(Err(_)) => return Told { refused: Some("the thread that observes the load met a defect".to_owned()), ..Told::default() },
+            Ok(Err(_)) => {
+                return Told {
+                    refused: Some("the thread that observes the load met a defect".to_owned()),
+                    ..Told::default()
+                };
+            }
             Err(e) => return Told::refused(&e),
         };
         let sockets = self.sockets.and_then(|thread| ended(thread, "samples them"));
@@ -327,7 +349,12 @@ impl Session {
 
 fn threads_observation(watched: &mut Watched, totals: Totals) -> Observation {
     let series = take_series(&mut watched.series, "trace.");
-    Observation { series, self_cost: watched.cost, lost: watched.lost, ..observation("threads", &watched.source, totals) }
+    Observation {
+        series,
+        self_cost: watched.cost,
+        lost: watched.lost,
+        ..observation("threads", &watched.source, totals)
+    }
 }
 
 fn delays_observation(delays: Result<Totals, String>) -> Observation {
@@ -345,7 +372,8 @@ fn ended<T>(thread: io::Result<JoinHandle<Result<T, String>>>, does: &str) -> Op
     }
 }
 
-/// What limits or delays packets, of the network that this process is in, which need not be that of a container's service.
+/// What limits or delays packets, of the network that this process is in, which need not be that of a container's
+/// service.
 pub(crate) fn shaped(shapers: io::Result<usize>) -> Totals {
     shapers.ok().map(|count| ("net.shapers".to_owned(), count as f64)).into_iter().collect()
 }

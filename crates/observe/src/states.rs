@@ -1,7 +1,7 @@
 //! Threads' states by sampling `/proc`: the way that needs no privilege for one's own processes.
 //!
-//! Every look counts, for each thread that is blocked, one for what it is blocked in. Shares of looks estimate shares of time;
-//! with n looks a share p is known to about √(p(1−p)/n).
+//! Every look counts, for each thread that is blocked, one for what it is blocked in. Shares of looks estimate shares
+//! of time; with n looks a share p is known to about √(p(1−p)/n).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -47,7 +47,13 @@ impl States {
 }
 
 /// What a thread does now: `None` when it has ended, `Some(None)` when it runs or is ready, else what it waits for.
-pub fn state(pid: i32, tid: i32, role: Role, descriptors: &mut Descriptors, unreadable: &mut u64) -> Option<Option<Wait>> {
+pub fn state(
+    pid: i32,
+    tid: i32,
+    role: Role,
+    descriptors: &mut Descriptors,
+    unreadable: &mut u64,
+) -> Option<Option<Wait>> {
     let dir = PathBuf::from(format!("/proc/{pid}/task/{tid}"));
     let stat = sample::stat(&dir)?;
     match stat.state {

@@ -14,7 +14,8 @@ use crate::tracer::{CallTime, Traced};
 pub enum Seen {
     /// Nothing: only counters.
     Counters,
-    /// Windows of tracepoints, open for this many seconds in all; the seconds in which a thread was ready while a CPU idled.
+    /// Windows of tracepoints, open for this many seconds in all; the seconds in which a thread was ready while a CPU
+    /// idled.
     Traced(HashMap<i32, (i32, Role, Traced)>, f64, f64),
     /// Samples of `/proc`.
     Sampled(HashMap<i32, Looks>),
@@ -40,8 +41,8 @@ struct Side {
     parked: u64,
 }
 
-/// So many times must threads be seen to give up their CPUs for these times to be a measure: one part in ten by chance. With nine of a busy web
-/// server's, counts were off by a factor of five.
+/// So many times must threads be seen to give up their CPUs for these times to be a measure: one part in ten by chance.
+/// With nine of a busy web server's, counts were off by a factor of five.
 const ENOUGH: u64 = 100;
 
 /// Threads' totals (observer `threads`) and system calls' totals (observer `syscalls`) over `elapsed` seconds.
@@ -51,7 +52,8 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
     for (&tid, thread) in population.threads.iter().filter(|(_, t)| t.comm != WATCHER) {
         let mut c = thread.counters();
         let alive = (thread.seen[1] - thread.seen[0]).max(c.on_cpu_s + c.waiting_s);
-        // The scheduler counts a wait for a CPU when it ends. A thread that never blocked and is ready is in the middle of one.
+        // The scheduler counts a wait for a CPU when it ends. A thread that never blocked and is ready is in the middle
+        // of one.
         if thread.ready && c.switches[0] == 0 && c.switches[1] > 0 {
             c.waiting_s = alive - c.on_cpu_s;
         }
@@ -95,7 +97,8 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
     add_processes(population, &mut threads);
     if let Seen::Traced(all, _, while_idle) = seen {
         let ready: f64 = all.values().map(|t| t.2.ready).sum();
-        threads.insert("runqueue.while_idle.share".into(), if ready > 0.0 { (while_idle / ready).min(1.0) } else { 0.0 });
+        threads
+            .insert("runqueue.while_idle.share".into(), if ready > 0.0 { (while_idle / ready).min(1.0) } else { 0.0 });
     }
     (threads, syscalls)
 }
@@ -139,9 +142,9 @@ fn plain_name(role: Role) -> &'static str {
     if role == Role::Client { "client" } else { "server" }
 }
 
-/// A server's thread that never asks for a request works on no transaction of its own accord: a purger, a log writer. One that was
-/// seen to end no more than a call may be in the middle of one transaction, unless it waits for a lock all the time: so waits a
-/// thread that looks every second whether there is something to do.
+/// A server's thread that never asks for a request works on no transaction of its own accord: a purger, a log writer.
+/// One that was seen to end no more than a call may be in the middle of one transaction, unless it waits for a lock all
+/// the time: so waits a thread that looks every second whether there is something to do.
 fn side_name(tid: i32, role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> &'static str {
     let serves = match seen {
         Seen::Counters => true,
@@ -205,8 +208,9 @@ impl Side {
         }
     }
 
-    /// Counts of a window are too low where tracing slows the thread: a call of 0.1 µs takes ten times as long while it is traced, and
-    /// so fewer are made. How often threads give up their CPUs is known exactly for all of the time, and slows down alike.
+    /// Counts of a window are too low where tracing slows the thread: a call of 0.1 µs takes ten times as long while it
+    /// is traced, and so fewer are made. How often threads give up their CPUs is known exactly for all of the time, and
+    /// slows down alike.
     fn correct_counts(&mut self, by_time: f64) {
         let [windows, all] = self.gave_up;
         if windows < ENOUGH || all == 0 || by_time <= 0.0 {
@@ -236,7 +240,11 @@ impl Side {
         if states {
             put("runqueue_after_idle.seconds", self.after_idle);
             for wait in Wait::ALL {
-                let key = if wait == Wait::Idle { "idle.seconds".to_owned() } else { format!("blocked.{}.seconds", wait.as_str()) };
+                let key = if wait == Wait::Idle {
+                    "idle.seconds".to_owned()
+                } else {
+                    format!("blocked.{}.seconds", wait.as_str())
+                };
                 put(&key, self.blocked[wait as usize]);
             }
             put("lock.woken_by_sibling", self.woken_by_sibling);
@@ -267,8 +275,9 @@ pub fn task_settings(population: &Population) -> Totals {
         most("nice", p.nice as f64);
         most("seccomp.mode", f64::from(s.seccomp.unwrap_or(0)));
         most("seccomp.filters", f64::from(s.seccomp_filters.unwrap_or(0)));
-        let mitigated =
-            |text: &Option<String>| f64::from(u8::from(text.as_deref().is_some_and(|s| s.contains("mitigated") || s.contains("disabled"))));
+        let mitigated = |text: &Option<String>| {
+            f64::from(u8::from(text.as_deref().is_some_and(|s| s.contains("mitigated") || s.contains("disabled"))))
+        };
         most("store_bypass.mitigated", mitigated(&s.store_bypass));
         most("indirect_branch.mitigated", mitigated(&s.indirect_branch));
         most("thp_disabled", f64::from(u8::from(s.thp_enabled == Some(false))));
@@ -320,9 +329,18 @@ mod tests {
                 calls: [(libc::SYS_fdatasync, CallTime { count: calls, ..CallTime::default() })].into(),
                 ..Traced::default()
             };
-            side_name(7, Role::Server, &Seen::Traced([(7, (7, Role::Server, traced))].into(), 1.0, 0.0), waits, &counters)
+            side_name(
+                7,
+                Role::Server,
+                &Seen::Traced([(7, (7, Role::Server, traced))].into(), 1.0, 0.0),
+                waits,
+                &counters,
+            )
         };
-        assert_eq!((name(&waits, true, 50), name(&waits, false, 50), name(&waits, false, 1)), ("server", "background", "server"));
+        assert_eq!(
+            (name(&waits, true, 50), name(&waits, false, 50), name(&waits, false, 1)),
+            ("server", "background", "server")
+        );
         let mut looks_now_and_then = [0.0; Wait::ALL.len()];
         looks_now_and_then[Wait::Lock as usize] = 1.0;
         assert_eq!((name(&looks_now_and_then, false, 1), name(&looks_now_and_then, true, 1)), ("background", "server"));

@@ -1,5 +1,5 @@
-//! Holds the names that verdicts ask for against the names that observers write: a rule that asks for what nobody writes is silent for ever,
-//! and so is a test that makes such a reading up.
+//! Holds the names that verdicts ask for against the names that observers write: a rule that asks for what nobody
+//! writes is silent for ever, and so is a test that makes such a reading up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,8 @@ use crate::summary::{self, Seen};
 use crate::tracer::{CallTime, Traced};
 use crate::tracing;
 
-/// A machine that has everything that observers read: version 2 of the control groups with all limits, a disk, interfaces.
+/// A machine that has everything that observers read: version 2 of the control groups with all limits, a disk,
+/// interfaces.
 fn whole_machine(at: &Path, scale: u64) -> Reading {
     let write = |name: &str, text: &str| {
         let path = at.join(name);
@@ -35,14 +36,22 @@ fn whole_machine(at: &Path, scale: u64) -> Reading {
     let n = |times: u64| (times * scale).to_string();
     write(
         "proc/stat",
-        &format!("cpu  {0} 0 {0} {0} {0} {0} {0} {0} 0 0\ncpu0 {0} 0 {0} {0} {0} {0} {0} {0} 0 0\nctxt {0}\nprocesses {0}\n", n(9)),
+        &format!(
+            "cpu  {0} 0 {0} {0} {0} {0} {0} {0} 0 0\ncpu0 {0} 0 {0} {0} {0} {0} {0} {0} 0 0\nctxt {0}\nprocesses {0}\n",
+            n(9)
+        ),
     );
     fs::create_dir_all(at.join("sys/block/sda")).unwrap();
     write("proc/diskstats", &format!("8 0 sda {0} 0 {0} {0} {0} 0 {0} {0} 0 {0} {0} 0 0 0 0 {0} {0}\n", n(9)));
     write("proc/net/dev", &format!("a\nb\n  lo: {0} 1 0 {0} 0 0 0 0 {0} 1 0 {0} 0 0 0 0\n", n(9)));
     let counters = |names: &[(&str, &str)], group: &str| {
-        let of_group: Vec<&str> = names.iter().filter_map(|(key, _)| key.strip_prefix(group)?.strip_prefix('.')).collect();
-        format!("{group}: {}\n{group}: {}\n", of_group.join(" "), of_group.iter().map(|_| n(1)).collect::<Vec<_>>().join(" "))
+        let of_group: Vec<&str> =
+            names.iter().filter_map(|(key, _)| key.strip_prefix(group)?.strip_prefix('.')).collect();
+        format!(
+            "{group}: {}\n{group}: {}\n",
+            of_group.join(" "),
+            of_group.iter().map(|_| n(1)).collect::<Vec<_>>().join(" ")
+        )
     };
     write("proc/net/netstat", &counters(machine::PROTOCOLS, "TcpExt"));
     write("proc/net/snmp", &counters(machine::PROTOCOLS, "Tcp"));
@@ -78,7 +87,8 @@ fn whole_machine(at: &Path, scale: u64) -> Reading {
     Reading::take(&paths, &machine::groups_of(&paths, Some(7)))
 }
 
-/// The names that observers write of a server, a background thread's side and a client that met everything. `NAME` stands for any.
+/// The names that observers write of a server, a background thread's side and a client that met everything. `NAME`
+/// stands for any.
 fn written() -> BTreeSet<String> {
     let dir = tempfile::tempdir().unwrap();
     let (before, after) = (whole_machine(dir.path(), 1), whole_machine(dir.path(), 2));
@@ -100,7 +110,12 @@ fn written() -> BTreeSet<String> {
         touched_mapping().totals(|_| true),
         session::sockets_observation(Ok((Queues { rtt_count: 1, ..Queues::default() }, 0.0))).totals,
     ];
-    let figures = StepFigures { query_cache: Some(true), measured: Some((1, 1.0)), sweep: vec![(1.0, 1.0)], ..StepFigures::default() };
+    let figures = StepFigures {
+        query_cache: Some(true),
+        measured: Some((1, 1.0)),
+        sweep: vec![(1.0, 1.0)],
+        ..StepFigures::default()
+    };
     all.push(figures.to_totals());
     all.push(BTreeMap::from([(fingerpost_diagnose::PROGRAMS.to_owned(), 1.0)]));
     // The threads' totals have the same names whoever the threads are: here those of this test.
@@ -134,7 +149,9 @@ fn touched_mapping() -> Mappings {
 
 /// What published systems' authors watched: names of figures that no observer of ours writes.
 fn published() -> BTreeSet<String> {
-    let runs = fingerpost_compare::references::names().into_iter().filter_map(|name| fingerpost_compare::references::load(&name));
+    let runs = fingerpost_compare::references::names()
+        .into_iter()
+        .filter_map(|name| fingerpost_compare::references::load(&name));
     runs.flat_map(|run| run.observations).flat_map(|o| o.totals.into_keys()).collect()
 }
 
@@ -229,7 +246,8 @@ fn asked(of: &[&str]) -> BTreeSet<(String, String)> {
     files
         .flat_map(|path| {
             let at = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let names: Vec<String> = strings(&fs::read_to_string(&path).unwrap()).iter().filter_map(|text| as_name(text)).collect();
+            let names: Vec<String> =
+                strings(&fs::read_to_string(&path).unwrap()).iter().filter_map(|text| as_name(text)).collect();
             names.into_iter().map(move |name| (name, at.clone()))
         })
         .filter(|(name, _)| !cause(name) && !probe(name))
@@ -240,10 +258,16 @@ fn asked(of: &[&str]) -> BTreeSet<(String, String)> {
 fn every_total_that_a_verdict_asks_for_is_written_by_an_observer() {
     let (written, published) = (written(), published());
     let known = |name: &str| written.iter().chain(&published).any(|w| fits(name, w));
-    assert!(known("server.call.fsync.count") && known("cpu.*.seconds") && known("other.cpu.*") && !known("server.tlb_misses"));
+    assert!(
+        known("server.call.fsync.count")
+            && known("cpu.*.seconds")
+            && known("other.cpu.*")
+            && !known("server.tlb_misses")
+    );
     let asked = asked(&["diagnose/src", "compare/tests/compare/runs", "compare/tests/compare/causes_of_workloads"]);
     assert!(asked.iter().any(|(name, _)| name == "throttle.seconds") && asked.len() > 80, "{asked:#?}");
-    // What a client's machine told is its load generator's account, and held against what that writes where it is written.
+    // What a client's machine told is its load generator's account, and held against what that writes where it is
+    // written.
     let of_observers = |at: &str| at != "client.rs";
     let nobody: Vec<_> = asked.iter().filter(|(name, at)| of_observers(at) && !known(name)).collect();
     assert!(nobody.is_empty(), "nobody writes {nobody:#?}");
@@ -265,7 +289,10 @@ fn what_observers_write_is_documented() {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/observers.md")).unwrap();
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let waits: Vec<&str> = Wait::ALL.iter().map(|wait| wait.as_str()).collect();
-    let told = |name: &str| text.contains(name) || text.contains(&format!(".{}", last(name))) || waits.iter().any(|w| name.contains(w));
-    let missing: Vec<String> = written().into_iter().filter(|name| !name.starts_with("step.sweep.") && !told(name)).collect();
+    let told = |name: &str| {
+        text.contains(name) || text.contains(&format!(".{}", last(name))) || waits.iter().any(|w| name.contains(w))
+    };
+    let missing: Vec<String> =
+        written().into_iter().filter(|name| !name.starts_with("step.sweep.") && !told(name)).collect();
     assert!(missing.is_empty(), "docs/observers.md does not tell of {missing:?}");
 }

@@ -1,8 +1,9 @@
 //! From tracepoints to time: what each thread did in a window of the trace.
 //!
-//! Pure: it takes events in order of time and keeps, per thread, whether it is on a CPU, ready and waiting for one, or blocked, and
-//! in which system call. What it was doing when the window opened is not known; the first event that concerns it tells in
-//! retrospect. Threads without any event in a window are asked for by [`Tracer::close`], and looked up by the caller.
+//! Pure: it takes events in order of time and keeps, per thread, whether it is on a CPU, ready and waiting for one, or
+//! blocked, and in which system call. What it was doing when the window opened is not known; the first event that
+//! concerns it tells in retrospect. Threads without any event in a window are asked for by [`Tracer::close`], and
+//! looked up by the caller.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,8 @@ pub struct Traced {
     pub calls: BTreeMap<i64, CallTime>,
     /// Times that it left its CPU of its own accord.
     pub gave_up: u64,
-    /// Whether it was seen to ask for a request, were there one waiting or not: on a busy machine a server may never have to wait.
+    /// Whether it was seen to ask for a request, were there one waiting or not: on a busy machine a server may never
+    /// have to wait.
     pub asked: bool,
     /// Waits for a lock that ended because a thread of the same process woke this one.
     pub woken_by_sibling: u64,
@@ -111,8 +113,10 @@ impl Tracer {
 
     /// Takes one event. Events must come in order of time. `fd` tells what a process's descriptor refers to.
     pub fn event(&mut self, e: &Event, fd: &mut impl FnMut(i32, i32) -> Fd) {
-        let of_threads =
-            matches!(e.what, What::Enter { .. } | What::Exit { .. } | What::Switch { .. } | What::Waking { .. } | What::Fork { .. });
+        let of_threads = matches!(
+            e.what,
+            What::Enter { .. } | What::Exit { .. } | What::Switch { .. } | What::Waking { .. } | What::Fork { .. }
+        );
         if e.time < self.start || !of_threads {
             return;
         }
@@ -209,9 +213,9 @@ impl Tracer {
         }
     }
 
-    /// A blocked thread that acts has been woken. Some kernels show nothing that happens in an interrupt of an idle CPU: neither the
-    /// waking, which is most devices' and timers', nor the switch from the idle task. An idle CPU takes a thread at once, so that
-    /// the time was the wait's.
+    /// A blocked thread that acts has been woken. Some kernels show nothing that happens in an interrupt of an idle
+    /// CPU: neither the waking, which is most devices' and timers', nor the switch from the idle task. An idle CPU
+    /// takes a thread at once, so that the time was the wait's.
     fn wake_lost(&mut self, who: i32, time: u64, fd: &mut impl FnMut(i32, i32) -> Fd) {
         if self.threads.get(&who).is_some_and(|t| t.place == Place::Blocked) {
             self.woken(who, time, None, fd);
@@ -225,7 +229,8 @@ impl Tracer {
         }
     }
 
-    /// Ends a thread's wait. `waker` is the watched thread that did, by its process, and when that last waited for the disk.
+    /// Ends a thread's wait. `waker` is the watched thread that did, by its process, and when that last waited for the
+    /// disk.
     fn woken(&mut self, who: i32, time: u64, waker: Option<(i32, (u64, u64))>, fd: &mut impl FnMut(i32, i32) -> Fd) {
         let Some(t) = self.threads.get_mut(&who) else { return };
         let seconds = time.saturating_sub(t.since) as f64 * NS;
@@ -272,8 +277,9 @@ impl Tracer {
         }
     }
 
-    /// Closes the window. Returns the threads that nothing was heard of: their state did not change in the whole window.
-    /// For threads that are blocked in a call which the window did not see begin, too, [`Tracer::whole_window`] says in which.
+    /// Closes the window. Returns the threads that nothing was heard of: their state did not change in the whole
+    /// window. For threads that are blocked in a call which the window did not see begin, too, [`Tracer::whole_window`]
+    /// says in which.
     pub fn close(&mut self, end: u64, fd: &mut impl FnMut(i32, i32) -> Fd) -> Vec<(i32, i32)> {
         self.overlap_with_idle(end);
         self.window_seconds += end.saturating_sub(self.start) as f64 * NS;
@@ -286,7 +292,9 @@ impl Tracer {
                     let wait = calls::wait(number, args, role, |n| fd(t.pid, n));
                     t.traced.blocked[wait as usize] += end.saturating_sub(t.since) as f64 * NS;
                 }
-                (Place::Blocked, Mode::User) => t.traced.blocked[Wait::Memory as usize] += end.saturating_sub(t.since) as f64 * NS,
+                (Place::Blocked, Mode::User) => {
+                    t.traced.blocked[Wait::Memory as usize] += end.saturating_sub(t.since) as f64 * NS
+                }
                 _ => t.settle(end),
             }
             if let Mode::Call { number, since, on_cpu, .. } = t.mode {
@@ -321,7 +329,16 @@ impl Tracer {
 
 impl Thread {
     fn new(pid: i32, place: Place, since: u64) -> Thread {
-        Thread { pid, place, since, mode: Mode::Unknown, unresolved: 0.0, uninterruptible: false, disk: (0, 0), traced: Traced::default() }
+        Thread {
+            pid,
+            place,
+            since,
+            mode: Mode::Unknown,
+            unresolved: 0.0,
+            uninterruptible: false,
+            disk: (0, 0),
+            traced: Traced::default(),
+        }
     }
 
     /// It is on a CPU now, and was since its last event.

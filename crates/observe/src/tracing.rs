@@ -1,4 +1,5 @@
-//! What others trace, audit or probe: it makes every call, switch or function that it looks at slower, and nobody's budget tells.
+//! What others trace, audit or probe: it makes every call, switch or function that it looks at slower, and nobody's
+//! budget tells.
 //!
 //! What this process itself has attached is left out: it is told as the observers' own cost.
 
@@ -16,7 +17,11 @@ pub fn look() -> (String, Totals) {
 }
 
 /// How it was seen, with what could not be, and the totals of what could.
-pub(crate) fn told(on: &Result<SwitchedOn, String>, rules: &Result<usize, String>, programs: &Result<usize, String>) -> (String, Totals) {
+pub(crate) fn told(
+    on: &Result<SwitchedOn, String>,
+    rules: &Result<usize, String>,
+    programs: &Result<usize, String>,
+) -> (String, Totals) {
     let mut t = Totals::new();
     if let Ok(on) = on {
         t.insert("tracing.events".into(), on.events as f64);

@@ -7,8 +7,9 @@ use crate::value::{Cell, Entry, Listing, Part};
 pub trait Reader {
     /// Hands over the cell at a path; false when there is none. The body is valid within the call only.
     fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool>;
-    /// Reads a part of the cell at a path: as much from an offset on as there is room for. `None` when there is no cell. However large
-    /// the cell, no more than the part is in memory (with redb, whose cache holds a value as a whole, all readers share one).
+    /// Reads a part of the cell at a path: as much from an offset on as there is room for. `None` when there is no
+    /// cell. However large the cell, no more than the part is in memory (with redb, whose cache holds a value as a
+    /// whole, all readers share one).
     fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>>;
     /// What a path names, without its content.
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>>;

@@ -44,8 +44,9 @@ impl Database {
         Self::open_as(file, Mode::Write, Way::Mapped, || redb::File::open(file, true))
     }
 
-    /// Opens a file for reading by a process that may have so many bytes of memory, page cache included, and perhaps fewer than the file has:
-    /// nothing is read ahead, and an engine with a cache of its own keeps that within half of it.
+    /// Opens a file for reading by a process that may have so many bytes of memory, page cache included, and perhaps
+    /// fewer than the file has: nothing is read ahead, and an engine with a cache of its own keeps that within half of
+    /// it.
     pub fn open_within(file: &Path, memory: u64) -> Result<Database> {
         let cache = usize::try_from(memory / 2).unwrap_or(usize::MAX);
         Self::open_as(file, Mode::ReadWithin, Way::Unmapped, || redb::File::open_within(file, cache))
@@ -59,7 +60,8 @@ impl Database {
             Engine::Redb => Inner::Redb(Arc::new(redb()?)),
         };
         let mut database = Database { store: Store { engine, keys: Keys::Nested }, path: file.to_owned(), inner };
-        let keys = database.mark().map_err(|e| if engine == Engine::Sqlite { Error::Foreign(file.to_owned()) } else { e })?;
+        let keys =
+            database.mark().map_err(|e| if engine == Engine::Sqlite { Error::Foreign(file.to_owned()) } else { e })?;
         database.store.keys = keys.ok_or_else(|| Error::Foreign(file.to_owned()))?;
         Ok(database)
     }
@@ -69,14 +71,20 @@ impl Database {
         let mut start = [0; 24];
         // A FIFO must not be waited for.
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let mut open = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).map_err(Error::io("cannot open", file))?;
+        let mut open = OpenOptions::new()
+            .read(true)
+            .custom_flags(nonblocking)
+            .open(file)
+            .map_err(Error::io("cannot open", file))?;
         let foreign = || Error::Foreign(file.to_owned());
         if !open.metadata().map_err(Error::io("cannot look at", file))?.is_file() {
             return Err(foreign());
         }
         open.read_exact(&mut start).map_err(|_| foreign())?;
         match &start {
-            [b'S', b'Q', b'L', b'i', b't', b'e', b' ', b'f', b'o', b'r', b'm', b'a', b't', b' ', b'3', 0, ..] => Ok(Engine::Sqlite),
+            [b'S', b'Q', b'L', b'i', b't', b'e', b' ', b'f', b'o', b'r', b'm', b'a', b't', b' ', b'3', 0, ..] => {
+                Ok(Engine::Sqlite)
+            }
             [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Ok(Engine::Redb),
             // The page's header, then LMDB's magic number in the machine's byte order.
             [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => Ok(Engine::Lmdb),
@@ -84,8 +92,8 @@ impl Database {
         }
     }
 
-    /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of those is looked at,
-    /// so nobody may write to the file meanwhile.
+    /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of
+    /// those is looked at, so nobody may write to the file meanwhile.
     pub fn open_alone(file: &Path) -> Result<Database> {
         Self::open_as(file, Mode::ReadAlone, Way::Alone, || redb::File::open(file, false))
     }
@@ -163,10 +171,12 @@ impl Database {
         }
     }
 
-    /// Makes a new file from what `fill` puts into it, part by part until it says that there is no more. All of it is on disk when this
-    /// returns; before that the file is good for nothing, so make it under another name and rename it.
+    /// Makes a new file from what `fill` puts into it, part by part until it says that there is no more. All of it is
+    /// on disk when this returns; before that the file is good for nothing, so make it under another name and rename
+    /// it.
     pub fn build(file: &Path, store: Store, fill: &mut dyn FnMut(&mut dyn Writer) -> Result<bool>) -> Result<()> {
-        let mut parts = Parts { keys: store.keys, nested: nested::Tables::default(), flat: flat::Tables::default(), fill };
+        let mut parts =
+            Parts { keys: store.keys, nested: nested::Tables::default(), flat: flat::Tables::default(), fill };
         match store.engine {
             Engine::Lmdb => {
                 let env = Env::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
@@ -213,8 +223,8 @@ struct Parts<'f> {
 }
 
 impl Parts<'_> {
-    /// One transaction; the last one marks the file as finished. Our own keys, which are above all others, are written there too: what
-    /// comes in order before them can be appended.
+    /// One transaction; the last one marks the file as finished. Our own keys, which are above all others, are written
+    /// there too: what comes in order before them can be appended.
     fn next<C: Change>(&mut self, change: &mut C) -> Result<bool> {
         let more = match self.keys {
             Keys::Nested => (self.fill)(&mut Writing { change, tables: &mut self.nested })?,

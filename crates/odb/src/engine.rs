@@ -1,4 +1,5 @@
-//! The engines, and what each must be able to do: little enough that nested and flat keys are written once for all of them.
+//! The engines, and what each must be able to do: little enough that nested and flat keys are written once for all of
+//! them.
 
 use std::fmt;
 use std::str::FromStr;

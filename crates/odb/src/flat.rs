@@ -48,7 +48,8 @@ impl Layout for Whole {
             return Ok(Some(Entry::Table));
         }
         for key in [path.to_vec(), [path, b"/"].concat()] {
-            let found = view.lower_bound(&key, |found, head, length| (found == key).then(|| value::entry(head, length)))?;
+            let found =
+                view.lower_bound(&key, |found, head, length| (found == key).then(|| value::entry(head, length)))?;
             if let Some(entry) = found.flatten() {
                 return entry.map(Some);
             }

@@ -1,10 +1,11 @@
 //! An object database as Frontier had one: tables that hold cells and further tables, addressed by path, in one file.
 //!
-//! Three embedded engines keep it: LMDB, SQLite and redb, each with keys of two kinds. With *nested* keys a look-up walks from table
-//! to table, one key at a time, as Frontier's did. With *flat* keys the whole path is the key, and one look-up finds it.
+//! Three embedded engines keep it: LMDB, SQLite and redb, each with keys of two kinds. With *nested* keys a look-up
+//! walks from table to table, one key at a time, as Frontier's did. With *flat* keys the whole path is the key, and one
+//! look-up finds it.
 //!
-//! [`Database`] is an open file. [`Reader`]s take one read transaction per request. [`Database::write`] is one transaction: all of it
-//! is on disk when it returns, or nothing of it ever was.
+//! [`Database`] is an open file. [`Reader`]s take one read transaction per request. [`Database::write`] is one
+//! transaction: all of it is on disk when it returns, or nothing of it ever was.
 
 mod access;
 mod database;

@@ -1,12 +1,12 @@
-//! A reader that keeps the tables it has met in memory, as Frontier's object database did: “The performance ratio increased … as more
-//! and more of the subtables had been loaded into memory.”
+//! A reader that keeps the tables it has met in memory, as Frontier's object database did: “The performance ratio
+//! increased … as more and more of the subtables had been loaded into memory.”
 //!
-//! A table that a walk comes to is loaded whole: its names, and for each cell the place of its content in LMDB's map. Nothing is copied
-//! but names. Places are good for one commit: each request first asks which commit is the newest, and a new one empties the memory. So
-//! a request sees what a read transaction begun at that moment would see.
+//! A table that a walk comes to is loaded whole: its names, and for each cell the place of its content in LMDB's map.
+//! Nothing is copied but names. Places are good for one commit: each request first asks which commit is the newest, and
+//! a new one empties the memory. So a request sees what a read transaction begun at that moment would see.
 //!
-//! The price is a snapshot that is held between requests: pages that a writer frees meanwhile are used again only after the next
-//! request.
+//! The price is a snapshot that is held between requests: pages that a writer frees meanwhile are used again only after
+//! the next request.
 
 use fingerpost_sys::lmdb::{Place, Snapshot};
 
@@ -50,7 +50,9 @@ impl Node {
     /// The node of the one that comes next. There is no room for more in memory long before this overflows.
     fn next<T>(of: &[T], bit: u32) -> Result<Node> {
         let index = u32::try_from(of.len()).ok().filter(|index| *index < CELL - 1);
-        index.map(|index| Node(index | bit)).ok_or_else(|| Error::Engine("there are too many entries to keep in memory".to_owned()))
+        index
+            .map(|index| Node(index | bit))
+            .ok_or_else(|| Error::Engine("there are too many entries to keep in memory".to_owned()))
     }
 
     fn table(self) -> Option<usize> {
@@ -103,8 +105,10 @@ impl Loaded {
                     node
                 }
                 Read::Cell(Cell { kind, modified, .. }) => {
-                    let place =
-                        self.snapshot.locate(key, HEAD)?.ok_or_else(|| Error::Damaged("a key is there and not there".to_owned()))?;
+                    let place = self
+                        .snapshot
+                        .locate(key, HEAD)?
+                        .ok_or_else(|| Error::Damaged("a key is there and not there".to_owned()))?;
                     let node = Node::next(&self.cells, CELL)?;
                     self.cells.push(Content { kind, modified, place });
                     node

@@ -1,5 +1,5 @@
-//! The names of one table in memory, made to be found fast: a hash table without chains, whose slots hold the beginning of the name
-//! itself, so that most look-ups touch one cache line.
+//! The names of one table in memory, made to be found fast: a hash table without chains, whose slots hold the beginning
+//! of the name itself, so that most look-ups touch one cache line.
 //!
 //! What is hashed is the site's own names, which its owner chose; a request only looks up.
 
@@ -61,7 +61,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 /// How many bytes of a word are before a slash or the end, which is `left` bytes away; nothing when it goes on.
 #[inline]
 fn end_in(word: u64, left: usize) -> Option<usize> {
-    // A byte of `different` is zero where there is a slash; the lowest marked byte is the first of them (Mycroft's test).
+    // A byte of `different` is zero where there is a slash; the lowest marked byte is the first of them (Mycroft's
+    // test).
     let different = word ^ 0x2f2f_2f2f_2f2f_2f2f;
     let marks = different.wrapping_sub(0x0101_0101_0101_0101) & !different & 0x8080_8080_8080_8080;
     let slash = marks.trailing_zeros() as usize / 8;
@@ -113,7 +114,8 @@ impl Names {
     /// A table of names without slashes and zero bytes, all different. No value may be the greatest number.
     pub(crate) fn new(names: &[(Vec<u8>, u32)]) -> Names {
         let slot = Slot { head: [0; 2], length: 0, rest: 0, value: EMPTY };
-        let mut this = Names { slots: vec![slot; (names.len() * 2).next_power_of_two().max(2)].into(), rests: Vec::new() };
+        let mut this =
+            Names { slots: vec![slot; (names.len() * 2).next_power_of_two().max(2)].into(), rests: Vec::new() };
         for (name, value) in names {
             let (cut, _) = Name::cut(name, 0);
             let mask = this.slots.len() - 1;
@@ -121,7 +123,8 @@ impl Names {
             while this.slots[at].value != EMPTY {
                 at = (at + 1) & mask;
             }
-            this.slots[at] = Slot { head: cut.head, length: name.len() as u32, rest: this.rests.len() as u32, value: *value };
+            this.slots[at] =
+                Slot { head: cut.head, length: name.len() as u32, rest: this.rests.len() as u32, value: *value };
             this.rests.extend_from_slice(cut.rest);
         }
         this
@@ -137,7 +140,10 @@ impl Names {
             if slot.value == EMPTY {
                 return None;
             }
-            if slot.head == name.head && slot.length as usize == name.length && (name.rest.is_empty() || self.rest(slot) == name.rest) {
+            if slot.head == name.head
+                && slot.length as usize == name.length
+                && (name.rest.is_empty() || self.rest(slot) == name.rest)
+            {
                 return Some(slot.value);
             }
             at += 1;
@@ -152,7 +158,8 @@ impl Names {
     /// All names with their numbers, in no order.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Vec<u8>, u32)> + '_ {
         self.slots.iter().filter(|slot| slot.value != EMPTY).map(|slot| {
-            let mut name: Vec<u8> = slot.head.iter().flat_map(|word| word.to_le_bytes()).take(slot.length as usize).collect();
+            let mut name: Vec<u8> =
+                slot.head.iter().flat_map(|word| word.to_le_bytes()).take(slot.length as usize).collect();
             name.extend_from_slice(self.rest(slot));
             (name, slot.value)
         })
@@ -182,8 +189,9 @@ mod tests {
 
     #[test]
     fn every_name_is_found_and_no_other() {
-        let names: Vec<(Vec<u8>, u32)> =
-            (0..500u32).map(|i| (format!("{}{i}", "a-very-long-beginning-".repeat(i as usize % 3)).into_bytes(), i)).collect();
+        let names: Vec<(Vec<u8>, u32)> = (0..500u32)
+            .map(|i| (format!("{}{i}", "a-very-long-beginning-".repeat(i as usize % 3)).into_bytes(), i))
+            .collect();
         let table = Names::new(&names);
         for (name, value) in &names {
             assert_eq!(table.get(&Name::cut(name, 0).0), Some(*value));

@@ -32,8 +32,9 @@ impl Key {
     }
 }
 
-/// Walks to the table of the last name, and gives both; the name is empty for the root table itself. `None` when there is no such table.
-/// `path` is trimmed; a path that cannot be leads nowhere, because a name that cannot be is in no table.
+/// Walks to the table of the last name, and gives both; the name is empty for the root table itself. `None` when there
+/// is no such table. `path` is trimmed; a path that cannot be leads nowhere, because a name that cannot be is in no
+/// table.
 #[inline]
 fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Option<(u64, &'p [u8])>> {
     let (mut table, mut at) = (ROOT, 0);
@@ -97,7 +98,8 @@ impl Layout for Key {
             Some((_, b"")) => Ok(Some(Entry::Table)),
             Some((table, name)) => {
                 let wanted = self.set(table, name).to_vec();
-                let found = view.lower_bound(&wanted, |key, head, length| (key == wanted).then(|| value::entry(head, length)))?;
+                let found =
+                    view.lower_bound(&wanted, |key, head, length| (key == wanted).then(|| value::entry(head, length)))?;
                 found.flatten().transpose()
             }
         }

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::redb::{
-    Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
+    Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition,
+    WriteTransaction,
 };
 
 use crate::engine::{Change, Piece, View};
@@ -28,9 +29,10 @@ impl File {
             ReadOnlyDatabase::open(path).map(|db| File::Read(db, Mutex::new(())))
         };
         opened.map_err(|e| match e {
-            ::redb::DatabaseError::DatabaseAlreadyOpen => {
-                Error::Engine(format!("{} is in use by another process; redb lets one writer or several readers have it", path.display()))
-            }
+            ::redb::DatabaseError::DatabaseAlreadyOpen => Error::Engine(format!(
+                "{} is in use by another process; redb lets one writer or several readers have it",
+                path.display()
+            )),
             // Its writer was killed: only a writer may put it right.
             ::redb::DatabaseError::RepairAborted if !write => {
                 Error::Engine(format!("{} must be repaired first; open it for writing", path.display()))

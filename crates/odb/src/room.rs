@@ -32,7 +32,10 @@ impl Room {
     /// Waits until there is room; what is larger than all of it waits for all of it. `None` once it is closed.
     pub(crate) fn take(&self, bytes: u64) -> Option<Held<'_>> {
         let bytes = bytes.min(self.all);
-        let mut state = self.changed.wait_while(self.state(), |s| s.free < bytes && !s.closed).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self
+            .changed
+            .wait_while(self.state(), |s| s.free < bytes && !s.closed)
+            .unwrap_or_else(PoisonError::into_inner);
         if state.closed {
             return None;
         }

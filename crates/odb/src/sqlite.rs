@@ -1,7 +1,8 @@
-//! SQLite: statements prepared once for each reader, one read transaction per request, the file mapped, a log ahead of writes.
+//! SQLite: statements prepared once for each reader, one read transaction per request, the file mapped, a log ahead of
+//! writes.
 //!
-//! The row of a table with nested keys has the table's number, negated, as its row id, which the index on the keys holds too: a walk
-//! goes through the index alone, and the row itself is read for the cell at the end.
+//! The row of a table with nested keys has the table's number, negated, as its row id, which the index on the keys
+//! holds too: a walk goes through the index alone, and the row itself is read for the cell at the end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,9 +19,10 @@ const BUSY: Duration = Duration::from_secs(10);
 /// The most of the file that is mapped; SQLite's own limit is a little below 2 GiB.
 const MAPPED: i64 = 0x7fff_0000;
 
-/// The row that is there from the beginning has the number 0, so that those which SQLite numbers itself, the cells, are above it: it
-/// gives a new row the number after the greatest.
-const SCHEMA: &str = "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB NOT NULL, head BLOB NOT NULL, body BLOB NOT NULL);
+/// The row that is there from the beginning has the number 0, so that those which SQLite numbers itself, the cells, are
+/// above it: it gives a new row the number after the greatest.
+const SCHEMA: &str =
+    "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB NOT NULL, head BLOB NOT NULL, body BLOB NOT NULL);
      CREATE UNIQUE INDEX entry_key ON entry (key);
      INSERT INTO entry (id, key, head, body) VALUES (0, CAST('/format' AS BLOB), x'', x'');";
 
@@ -29,8 +31,8 @@ const SCHEMA: &str = "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB NOT N
 pub(crate) enum Way {
     /// Mapped.
     Mapped,
-    /// Not mapped, as what the kernel reads ahead of a map may be more than the memory that the process has; SQLite keeps what its own cache
-    /// does by default.
+    /// Not mapped, as what the kernel reads ahead of a map may be more than the memory that the process has; SQLite
+    /// keeps what its own cache does by default.
     Unmapped,
     /// Without SQLite's further files, nor mapped: see [`open_alone`].
     Alone,
@@ -62,8 +64,8 @@ pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
     ready(connection)
 }
 
-/// Opens a file that nobody writes to, without the log and the journal that may stand beside it. It is not mapped: one that is cut short
-/// meanwhile is an error then, not a signal.
+/// Opens a file that nobody writes to, without the log and the journal that may stand beside it. It is not mapped: one
+/// that is cut short meanwhile is an error then, not a signal.
 fn open_alone(path: &Path) -> Result<Connection> {
     let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let uri = format!("file:{name}?immutable=1");
@@ -145,7 +147,8 @@ impl SqliteView {
                 head: c.prepare("SELECT head FROM entry INDEXED BY entry_key WHERE key = ?1")?,
                 whole: c.prepare("SELECT head, body FROM entry INDEXED BY entry_key WHERE key = ?1")?,
                 from: c.prepare(
-                    "SELECT key, head, length(head) + length(body) FROM entry INDEXED BY entry_key WHERE key >= ?1 ORDER BY key LIMIT 1",
+                    "SELECT key, head, length(head) + length(body) FROM entry INDEXED BY entry_key WHERE key >= ?1 \
+                     ORDER BY key LIMIT 1",
                 )?,
                 place: c.prepare("SELECT id, head, typeof(body) FROM entry INDEXED BY entry_key WHERE key = ?1")?,
             })
@@ -154,8 +157,8 @@ impl SqliteView {
     }
 }
 
-/// The number in the first column of the row of a key. Parameters are bound by hand here and below: the usual way counts them anew each
-/// time, which a walk of several look-ups feels.
+/// The number in the first column of the row of a key. Parameters are bound by hand here and below: the usual way
+/// counts them anew each time, which a walk of several look-ups feels.
 #[inline]
 fn first_integer(statement: &mut Statement, key: &[u8]) -> Result<Option<i64>> {
     statement.raw_bind_parameter(1, key)?;
@@ -236,7 +239,8 @@ impl Change for SqliteChange<'_> {
             Ok(Read::Table(number)) if number > 0 => Some(-(number as i64)),
             _ => None,
         };
-        let sql = "INSERT INTO entry (id, key, head, body) VALUES (?4, ?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET head = ?2, body = ?3";
+        let sql = "INSERT INTO entry (id, key, head, body) VALUES (?4, ?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET \
+            head = ?2, body = ?3";
         self.0.prepare_cached(sql)?.execute(params![key, head, body, id])?;
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Whole directory trees in and out, byte for byte.
 //!
-//! An import makes the file under another name, puts it on disk, and only then gives it its name: whatever happens meanwhile, the file is
-//! either the old one or the whole new one. Links and devices are not followed and not taken; they are told.
+//! An import makes the file under another name, puts it on disk, and only then gives it its name: whatever happens
+//! meanwhile, the file is either the old one or the whole new one. Links and devices are not followed and not taken;
+//! they are told.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
@@ -20,7 +21,8 @@ use crate::value::{Cell, Entry, kind_of};
 use crate::walk::{Found, Met, Walk};
 use crate::{Error, Result};
 
-/// Bytes of content in one transaction of an import: large enough that the commit does not matter, small beside any memory.
+/// Bytes of content in one transaction of an import: large enough that the commit does not matter, small beside any
+/// memory.
 const PART: usize = 32 << 20;
 /// Bytes of content that are read ahead of the writer. A larger file is read when nothing else is held.
 const AHEAD: u64 = 64 << 20;
@@ -56,9 +58,18 @@ impl Transferred {
 }
 
 /// Makes a database of a directory. `stop` is asked now and then.
-pub fn import(dir: &Path, file: &Path, store: Store, replace: bool, stop: &(dyn Fn() -> bool + Sync)) -> Result<Transferred> {
+pub fn import(
+    dir: &Path,
+    file: &Path,
+    store: Store,
+    replace: bool,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Transferred> {
     if !replace && fs::symlink_metadata(file).is_ok() {
-        return Err(Error::Engine(format!("{} exists; name another file, or replace it with --replace", file.display())));
+        return Err(Error::Engine(format!(
+            "{} exists; name another file, or replace it with --replace",
+            file.display()
+        )));
     }
     remove_leftovers(file);
     // The name tells whose the file is, so that a later import can clear away what a killed one left.
@@ -116,8 +127,8 @@ fn sync_directory_of(file: &Path) -> Result<()> {
     File::open(directory).and_then(|d| d.sync_all()).map_err(Error::io("cannot sync", directory))
 }
 
-/// What the reading thread hands to the writing one: content, with its time of change and its share of the room; or why something was
-/// left out.
+/// What the reading thread hands to the writing one: content, with its time of change and its share of the room; or why
+/// something was left out.
 enum Loaded<'r> {
     Entry { item: Found, body: Vec<u8>, modified: i64, _held: Held<'r> },
     LeftOut(String),
@@ -216,7 +227,8 @@ pub fn modified(meta: &Metadata) -> i64 {
     std::os::unix::fs::MetadataExt::mtime(meta)
 }
 
-/// Writes everything in a database into a directory, which must be new or empty. Everything is on disk when this returns.
+/// Writes everything in a database into a directory, which must be new or empty. Everything is on disk when this
+/// returns.
 pub fn export(reader: &mut dyn Reader, dir: &Path) -> Result<Transferred> {
     match fs::read_dir(dir) {
         Ok(mut entries) => {
@@ -224,14 +236,17 @@ pub fn export(reader: &mut dyn Reader, dir: &Path) -> Result<Transferred> {
                 return Err(Error::Engine(format!("{} is not empty; name a new directory", dir.display())));
             }
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => fs::create_dir(dir).map_err(Error::io("cannot make", dir))?,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            fs::create_dir(dir).map_err(Error::io("cannot make", dir))?
+        }
         Err(e) => return Err(Error::io("cannot use", dir)(e)),
     }
     let mut done = Transferred::default();
     let mut open = vec![Vec::new()];
     while let Some(table) = open.pop() {
         // Every name was checked by the reader: none of them leads out of the directory.
-        let entries = reader.list(&table)?.ok_or_else(|| Error::Damaged(format!("the table “{}” went away", shown(&table))))?;
+        let entries =
+            reader.list(&table)?.ok_or_else(|| Error::Damaged(format!("the table “{}” went away", shown(&table))))?;
         for (name, entry) in entries {
             let path = if table.is_empty() { name } else { [&table, &b"/"[..], &name].concat() };
             match entry {
@@ -267,7 +282,8 @@ fn write_file(to: &Path, cell: &Cell) -> std::io::Result<()> {
     let mut file = File::create_new(to)?;
     file.write_all(cell.body)?;
     let since = Duration::from_secs(cell.modified.unsigned_abs());
-    let time: Option<SystemTime> = if cell.modified < 0 { UNIX_EPOCH.checked_sub(since) } else { UNIX_EPOCH.checked_add(since) };
+    let time: Option<SystemTime> =
+        if cell.modified < 0 { UNIX_EPOCH.checked_sub(since) } else { UNIX_EPOCH.checked_add(since) };
     if let Some(time) = time {
         // A time that the file system does not know is no reason to lose the content.
         let _ = file.set_modified(time);

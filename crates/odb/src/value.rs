@@ -39,9 +39,8 @@ pub fn kind_of(name: &[u8], body: &[u8]) -> Kind {
         b"opml" => Kind::Outline,
         b"js" | b"mjs" | b"py" | b"sh" | b"pl" | b"rb" | b"php" | b"cgi" | b"lua" | b"fscript" => Kind::Script,
         b"html" | b"htm" | b"txt" | b"md" | b"css" | b"xml" | b"json" | b"svg" | b"csv" => Kind::Text,
-        b"png" | b"jpg" | b"jpeg" | b"gif" | b"webp" | b"ico" | b"pdf" | b"zip" | b"gz" | b"woff" | b"woff2" | b"mp3" | b"mp4" => {
-            Kind::Binary
-        }
+        b"png" | b"jpg" | b"jpeg" | b"gif" | b"webp" | b"ico" | b"pdf" | b"zip" | b"gz" | b"woff" | b"woff2"
+        | b"mp3" | b"mp4" => Kind::Binary,
         _ if body.starts_with(b"#!") => Kind::Script,
         _ if !body.contains(&0) && std::str::from_utf8(body).is_ok() => Kind::Text,
         _ => Kind::Binary,
@@ -91,9 +90,9 @@ pub enum Entry {
 /// What a table holds: names and entries, in the order of the names.
 pub type Listing = Vec<(Vec<u8>, Entry)>;
 
-/// Bytes before a cell's body: its kind, and the time of its last change. Sixteen of them are more than are needed, but an engine that
-/// keeps a large value in pages of its own puts sixteen bytes before it (LMDB does): then the body begins where the widest loads of a
-/// processor are aligned, and is read twice as fast as one that does not.
+/// Bytes before a cell's body: its kind, and the time of its last change. Sixteen of them are more than are needed, but
+/// an engine that keeps a large value in pages of its own puts sixteen bytes before it (LMDB does): then the body
+/// begins where the widest loads of a processor are aligned, and is read twice as fast as one that does not.
 pub(crate) const HEAD: usize = 16;
 const TABLE: u8 = 0;
 

@@ -1,7 +1,7 @@
 //! Reading everything in a file, and holding it against what an import makes.
 //!
-//! Keys rise, so the scan ends; each key and each byte of content is counted against the length of the file, so it ends soon, also where
-//! a hostile file has the same pages in many places.
+//! Keys rise, so the scan ends; each key and each byte of content is counted against the length of the file, so it ends
+//! soon, also where a hostile file has the same pages in many places.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,8 @@ const PIECE: usize = 256 << 10;
 pub(crate) fn scan<V: View>(view: &mut V, keys: Keys, most: u64) -> Result<Verified> {
     view.begin()?;
     let (led_to, holding) = (HashSet::new(), HashSet::new());
-    let mut scan = Scan { view, keys, most, used: 0, led_to, holding, found: Verified::default(), room: vec![0; PIECE] };
+    let mut scan =
+        Scan { view, keys, most, used: 0, led_to, holding, found: Verified::default(), room: vec![0; PIECE] };
     let mut from = Vec::new();
     while let Some(key) = scan.view.lower_bound(&from, |key, _, _| key.to_vec())? {
         if key < from {
@@ -85,7 +86,8 @@ impl<V: View> Scan<'_, V> {
     }
 
     fn part(&mut self, key: &[u8], offset: u64) -> Result<Option<Part>> {
-        let piece = self.view.part(key, offset, &mut self.room)?.ok_or_else(|| damaged("an entry is there and then is not"))?;
+        let piece =
+            self.view.part(key, offset, &mut self.room)?.ok_or_else(|| damaged("an entry is there and then is not"))?;
         value::part(&piece)
     }
 

@@ -1,5 +1,5 @@
-//! A directory tree in the order in which the keys will be, without all of it in memory: what is held are the directories that are still
-//! to be gone through, and the names of one of them.
+//! A directory tree in the order in which the keys will be, without all of it in memory: what is held are the
+//! directories that are still to be gone through, and the names of one of them.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -53,13 +53,18 @@ impl Walk {
     /// What stands in a directory, sorted by the keys that it will have: with flat keys a table's ends in a slash.
     fn list(&self, table: &[u8]) -> Result<Vec<Met>> {
         let listed = self.root.list(table).map_err(Error::io("cannot list", self.name(table)))?;
-        let gone = || Error::Engine(format!("{} cannot be listed, or is no directory any more", self.name(table).display()));
+        let gone =
+            || Error::Engine(format!("{} cannot be listed, or is no directory any more", self.name(table).display()));
         let mut names = listed.ok_or_else(gone)?;
         let flat = self.keys == Keys::Flat;
-        let key =
-            |(name, kind): &(Vec<u8>, Kind)| [&name[..], if flat && *kind == Kind::Directory { &b"/"[..] } else { &b""[..] }].concat();
+        let key = |(name, kind): &(Vec<u8>, Kind)| {
+            [&name[..], if flat && *kind == Kind::Directory { &b"/"[..] } else { &b""[..] }].concat()
+        };
         names.sort_by_cached_key(key);
-        names.into_iter().map(|(name, kind)| self.met(if table.is_empty() { name } else { [table, b"/", &name].concat() }, kind)).collect()
+        names
+            .into_iter()
+            .map(|(name, kind)| self.met(if table.is_empty() { name } else { [table, b"/", &name].concat() }, kind))
+            .collect()
     }
 
     fn met(&self, path: Vec<u8>, kind: Kind) -> Result<Met> {

@@ -70,7 +70,13 @@ fn what_goes_in_comes_out_byte_for_byte() {
             assert_eq!(export(&mut *reader, &out).unwrap(), went, "{store}");
             assert_eq!(tree(&out), tree(&dir), "{store}");
             let time = |p: &Path| {
-                fs::metadata(p.join("index.html")).unwrap().modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+                fs::metadata(p.join("index.html"))
+                    .unwrap()
+                    .modified()
+                    .unwrap()
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .unwrap()
+                    .as_secs()
             };
             assert_eq!(time(&out), time(&dir));
         }
@@ -95,24 +101,36 @@ fn cells_and_tables_are_found_listed_and_told_apart() {
         for mut reader in readers(&database) {
             let r = &mut *reader;
             assert_eq!(body(r, "/a/b/002.txt").unwrap().len(), 74, "{store}");
-            for nothing in ["", "/", "a", "a/", "a/b", "none", "a/none/x", "index.html/x", "a/b/c/empty", "format", "next"] {
+            for nothing in
+                ["", "/", "a", "a/", "a/b", "none", "a/none/x", "index.html/x", "a/b/c/empty", "format", "next"]
+            {
                 assert_eq!(body(r, nothing), None, "{store} {nothing}");
             }
             for hostile in ["..", "a/../index.html", "a//b", "a//", "//format", "a\0"] {
-                assert!(matches!(r.cell(hostile.as_bytes(), &mut |_| panic!("found")), Err(Error::Path(..))), "{store} {hostile}");
+                assert!(
+                    matches!(r.cell(hostile.as_bytes(), &mut |_| panic!("found")), Err(Error::Path(..))),
+                    "{store} {hostile}"
+                );
             }
             let names = |r: &mut dyn Reader, p: &str| {
-                r.list(p.as_bytes())
-                    .unwrap()
-                    .map(|l| l.into_iter().map(|(n, e)| (String::from_utf8(n).unwrap(), e == Entry::Table)).collect::<Vec<_>>())
+                r.list(p.as_bytes()).unwrap().map(|l| {
+                    l.into_iter().map(|(n, e)| (String::from_utf8(n).unwrap(), e == Entry::Table)).collect::<Vec<_>>()
+                })
             };
             let own = |list: &[(&str, bool)]| Some(list.iter().map(|(n, t)| ((*n).to_owned(), *t)).collect::<Vec<_>>());
-            assert_eq!(names(r, ""), own(&[("a", true), ("a.d", true), ("a.html", false), ("index.html", false)]), "{store}");
+            assert_eq!(
+                names(r, ""),
+                own(&[("a", true), ("a.d", true), ("a.html", false), ("index.html", false)]),
+                "{store}"
+            );
             assert_eq!(names(r, "a/b/c"), own(&[("big.bin", false), ("empty", true)]), "{store}");
             assert_eq!(names(r, "a/b/c/empty"), own(&[]), "{store}");
             assert_eq!(names(r, "a.html"), None, "{store}");
             assert_eq!(r.entry(b"a/b").unwrap(), Some(Entry::Table));
-            assert!(matches!(r.entry(b"a/b/notes.opml").unwrap(), Some(Entry::Cell { kind: Kind::Outline, size: 7, .. })));
+            assert!(matches!(
+                r.entry(b"a/b/notes.opml").unwrap(),
+                Some(Entry::Cell { kind: Kind::Outline, size: 7, .. })
+            ));
             assert!(matches!(r.entry(b"a/run.sh").unwrap(), Some(Entry::Cell { kind: Kind::Script, .. })));
             assert_eq!(r.entry(b"nothing").unwrap(), None);
         }

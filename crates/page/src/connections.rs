@@ -1,7 +1,8 @@
-//! The connections that are open, and which of them goes when there are too many: the one that has been idle for longest.
+//! The connections that are open, and which of them goes when there are too many: the one that has been idle for
+//! longest.
 //!
-//! A connection costs memory and a descriptor whether anything is asked on it or not. If new ones waited until old ones end, somebody
-//! who opens many and says nothing would keep everybody else out for as long as he likes.
+//! A connection costs memory and a descriptor whether anything is asked on it or not. If new ones waited until old ones
+//! end, somebody who opens many and says nothing would keep everybody else out for as long as he likes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,8 +60,8 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for one more: forgets those that have ended and, where that is not enough, ends the oldest that is idle. Whether
-    /// there is room then; there is none where on every connection a request is being answered.
+    /// Makes room for one more: forgets those that have ended and, where that is not enough, ends the oldest that is
+    /// idle. Whether there is room then; there is none where on every connection a request is being answered.
     pub fn make_room(&self) -> bool {
         let mut open = self.lock();
         if open.len() < self.most {

@@ -26,7 +26,8 @@ pub enum Event {
         /// The sentence.
         sentence: String,
     },
-    /// The four timings of the zero-fill calculator after a round, in nanoseconds: 1p alloc, 1p touch, 2p alloc, 2p touch.
+    /// The four timings of the zero-fill calculator after a round, in nanoseconds: 1p alloc, 1p touch, 2p alloc, 2p
+    /// touch.
     Timings {
         /// How many rounds there were.
         round: usize,
@@ -80,7 +81,8 @@ impl Event {
 
     /// The event of a line; a line that is none is a note.
     pub fn of_line(line: &str) -> Event {
-        serde_json::from_str(line).unwrap_or_else(|_| Event::Note { sentence: line.trim().trim_start_matches("fingerpost: ").to_owned() })
+        serde_json::from_str(line)
+            .unwrap_or_else(|_| Event::Note { sentence: line.trim().trim_start_matches("fingerpost: ").to_owned() })
     }
 }
 
@@ -96,7 +98,14 @@ mod tests {
         assert_eq!(Event::of_line(&event.line()), event);
         assert_eq!(event.line(), r#"{"event":"progress","doing":"round 1: syscall.null","done":0.25}"#);
         let parts = vec![LivePart { name: "waiting for a CPU".into(), all: 0.5, slow: 0.9 }];
-        let live = Event::Live(Live { sentence: "Requests wait.".into(), rate: 10.0, p50: 1e-3, p99: 1e-2, requests: 10, parts });
+        let live = Event::Live(Live {
+            sentence: "Requests wait.".into(),
+            rate: 10.0,
+            p50: 1e-3,
+            p99: 1e-2,
+            requests: 10,
+            parts,
+        });
         assert_eq!(Event::of_line(&live.line()), live);
         let row = Event::Row(Box::new(fixture::run().measurements[0].without_samples()));
         assert_eq!(Event::of_line(&row.line()), row);

@@ -1,14 +1,16 @@
 //! Who is let in.
 //!
-//! The server listens on 127.0.0.1 only. Another user of the machine, a page of another site in the same browser, and a name that was
-//! made to point at 127.0.0.1 (DNS rebinding) can all reach that port, so that every request must
+//! The server listens on 127.0.0.1 only. Another user of the machine, a page of another site in the same browser, and a
+//! name that was made to point at 127.0.0.1 (DNS rebinding) can all reach that port, so that every request must
 //!
-//! - carry the token in its path. A cookie would be sent to every other local server too, because cookies are not kept apart by port;
+//! - carry the token in its path. A cookie would be sent to every other local server too, because cookies are not kept
+//!   apart by port;
 //! - name this server as its host;
-//! - come from a page of this server where it says where it comes from (`Origin`), and say so where it changes anything.
+//! - come from a page of this server where it says where it comes from (`Origin`), and say so where it changes
+//!   anything.
 //!
-//! Answers carry a policy that lets a page load its own style and script and nothing else, so that a string of a hostile run that
-//! escaped the escaping could still do nothing.
+//! Answers carry a policy that lets a page load its own style and script and nothing else, so that a string of a
+//! hostile run that escaped the escaping could still do nothing.
 
 use std::io::{self, Read};
 
@@ -92,13 +94,15 @@ pub const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; \
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+             form-action 'self'; \
              base-uri 'none'; frame-ancestors 'none'",
         ),
     ),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    // The address holds the token. Within this server the referrer is needed: without it a browser sends the origin “null”.
+    // The address holds the token. Within this server the referrer is needed: without it a browser sends the origin
+    // “null”.
     (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
@@ -121,15 +125,27 @@ mod tests {
         let host = ("host", "127.0.0.1:8042");
         assert_eq!(asks(Method::GET, &[host]), 200);
         assert_eq!(asks(Method::GET, &[("host", "localhost:8042")]), 200);
-        for wrong in ["", "evil.example", "evil.example:8042", "127.0.0.1", "127.0.0.1:80", "127.0.0.1.evil.example:8042", "[::1]:8042"] {
+        for wrong in [
+            "",
+            "evil.example",
+            "evil.example:8042",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "127.0.0.1.evil.example:8042",
+            "[::1]:8042",
+        ] {
             assert_eq!(asks(Method::GET, &[("host", wrong)]), 421, "{wrong}");
         }
         assert_eq!(asks(Method::GET, &[]), 421);
         assert_eq!(asks(Method::GET, &[host, host]), 421);
         assert_eq!(asks(Method::GET, &[host, ("origin", "http://127.0.0.1:8042")]), 200);
-        for wrong in
-            ["null", "http://localhost:8042", "https://127.0.0.1:8042", "http://evil.example", "http://127.0.0.1:8042.evil.example"]
-        {
+        for wrong in [
+            "null",
+            "http://localhost:8042",
+            "https://127.0.0.1:8042",
+            "http://evil.example",
+            "http://127.0.0.1:8042.evil.example",
+        ] {
             assert_eq!(asks(Method::GET, &[host, ("origin", wrong)]), 403, "{wrong}");
         }
         assert_eq!(asks(Method::POST, &[host]), 403);
@@ -143,7 +159,8 @@ mod tests {
         assert_ne!(a.0, b.0);
         assert_eq!(a.strip(&format!("{}/run/x", a.base())), Some("/run/x"));
         assert_eq!(a.strip(&a.base()), Some(""));
-        for wrong in ["", "/", "//", &b.base(), &a.base()[..20], &format!("{}x", a.base()), &a.base()[1..], "/ééééééééééééééééé"]
+        for wrong in
+            ["", "/", "//", &b.base(), &a.base()[..20], &format!("{}x", a.base()), &a.base()[1..], "/ééééééééééééééééé"]
         {
             assert_eq!(a.strip(wrong), None, "{wrong}");
         }

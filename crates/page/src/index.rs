@@ -1,6 +1,8 @@
-//! What is known of every run in the archive without reading it again: its head, its groups of rows, and, once asked for, its figures.
+//! What is known of every run in the archive without reading it again: its head, its groups of rows, and, once asked
+//! for, its figures.
 //!
-//! A file that has not changed (time and size) is not read again, so that listing 1,000 runs costs 1,000 looks at a directory entry.
+//! A file that has not changed (time and size) is not read again, so that listing 1,000 runs costs 1,000 looks at a
+//! directory entry.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -57,7 +59,11 @@ impl Item {
 
     /// The rows with figures; none where the file cannot be read.
     pub fn figures(&self) -> Arc<Vec<RowFigure>> {
-        self.figures.get_or_init(|| Arc::new(lean::figures_from_path(&self.path).map_or_else(|_| vec![], |run| figures_of(&run)))).clone()
+        self.figures
+            .get_or_init(|| {
+                Arc::new(lean::figures_from_path(&self.path).map_or_else(|_| vec![], |run| figures_of(&run)))
+            })
+            .clone()
     }
 }
 
@@ -88,8 +94,8 @@ fn cleaned(head: Head) -> Head {
     }
 }
 
-/// The tables of the rows that a run's text names, in the order shown. Looked for in the text, because parsing all of it would take a
-/// hundred times as long; they are only good for choosing runs.
+/// The tables of the rows that a run's text names, in the order shown. Looked for in the text, because parsing all of
+/// it would take a hundred times as long; they are only good for choosing runs.
 fn tables_in(text: &[u8]) -> Vec<Table> {
     let key = b"\"probe\"";
     // By their keys, so that a run that names another table in each row takes no longer than one that has as many rows.
@@ -115,9 +121,11 @@ fn table_of(text: &[u8]) -> Option<Table> {
     let name = after(text, b':')?.strip_prefix(b"\"")?;
     let length = name.iter().take(64).position(|b| *b == b'"')?;
     let (name, rest) = (std::str::from_utf8(&name[..length]).ok()?, &name[length + 1..]);
-    let stated = after(rest, b',').and_then(|rest| rest.strip_prefix(b"\"descriptor\"")).and_then(|rest| after(rest, b':'));
+    let stated =
+        after(rest, b',').and_then(|rest| rest.strip_prefix(b"\"descriptor\"")).and_then(|rest| after(rest, b':'));
     let stated = stated.map(|rest| &rest[..rest.len().min(MOST_DESCRIPTOR)]);
-    let stated = stated.and_then(|rest| serde_json::Deserializer::from_slice(rest).into_iter::<Descriptor>().next()?.ok());
+    let stated =
+        stated.and_then(|rest| serde_json::Deserializer::from_slice(rest).into_iter::<Descriptor>().next()?.ok());
     let descriptor = stated.unwrap_or_else(|| of_before(name, [&Params::new(), &Params::new()]));
     Some(Table { title: clean(&descriptor.table.title).trim().to_owned().into(), ..descriptor.table })
 }
@@ -177,8 +185,9 @@ fn read_all(unread: Vec<(PathBuf, Stamp)>) -> Vec<Arc<Item>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let each = unread.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let read =
-            |part: &[(PathBuf, Stamp)]| part.iter().map(|(path, stamp)| Arc::new(Item::read(path.clone(), *stamp))).collect::<Vec<_>>();
+        let read = |part: &[(PathBuf, Stamp)]| {
+            part.iter().map(|(path, stamp)| Arc::new(Item::read(path.clone(), *stamp))).collect::<Vec<_>>()
+        };
         // Where the system refuses another thread, this one reads its part.
         let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || read(part)).map_err(|_| part);
         let parts: Vec<_> = unread.chunks(each).map(start).collect();

@@ -21,8 +21,8 @@ const NOTES: usize = 30;
 const ROWS: usize = 1000;
 /// How long a measurement may take to end when the page itself ends.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What goes on until it is stopped ends when nobody has asked how far it is for so long: its tab is gone. A browser lets a tab that is
-/// not seen ask once a minute only.
+/// What goes on until it is stopped ends when nobody has asked how far it is for so long: its tab is gone. A browser
+/// lets a tab that is not seen ask once a minute only.
 const UNSEEN: Duration = Duration::from_secs(90);
 
 /// How far a measurement is.
@@ -120,8 +120,8 @@ impl Jobs {
         })
     }
 
-    /// Begins a measurement: the program with these words. Returns its number. One that goes on until it is stopped is `watched`: it ends
-    /// when nobody watches it any more.
+    /// Begins a measurement: the program with these words. Returns its number. One that goes on until it is stopped is
+    /// `watched`: it ends when nobody watches it any more.
     ///
     /// # Errors
     /// When one runs already, or the program cannot be started.
@@ -129,7 +129,8 @@ impl Jobs {
         let mut current = self.lock();
         if let Some(s) = current.as_ref().filter(|s| s.phase != Phase::Ended) {
             return Err(Refused::Busy(format!(
-                "A measurement is running already ({}), and a second one beside it would spoil both. Wait for it, or stop it first.",
+                "A measurement is running already ({}), and a second one beside it would spoil both. Wait for it, or \
+                 stop it first.",
                 s.what
             )));
         }
@@ -158,7 +159,8 @@ impl Jobs {
         Ok(number)
     }
 
-    /// Asks the measurement to stop, where a number is given only the one of this number; it keeps what it has. Asked again, it ends at once.
+    /// Asks the measurement to stop, where a number is given only the one of this number; it keeps what it has. Asked
+    /// again, it ends at once.
     pub fn stop(&self, number: Option<u64>) {
         if let Some(s) = self.lock().as_mut().filter(|s| number.is_none_or(|number| s.job == number)) {
             s.stop();
@@ -220,7 +222,8 @@ fn listen(err: impl Read, shared: &Shared, unseen: Duration) {
         let event = Event::of_line(&String::from_utf8_lossy(&line));
         if let Some(s) = shared.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             s.take(event);
-            // A measurement that goes on until it is stopped tells each of its rounds: it is asked here whether somebody looks.
+            // A measurement that goes on until it is stopped tells each of its rounds: it is asked here whether
+            // somebody looks.
             if s.phase == Phase::Running && s.seen.is_some_and(|seen| seen.elapsed() >= unseen) {
                 s.stop();
             }
@@ -292,7 +295,11 @@ const PARTS: usize = 8;
 /// Names of processes and files are anybody's, and what is no number is none here.
 fn cleaned(live: Live) -> Live {
     let number = |n: f64| if n.is_finite() { n.max(0.0) } else { 0.0 };
-    let part = |p: LivePart| LivePart { name: clean_short(&p.name, 200), all: number(p.all).min(1.0), slow: number(p.slow).min(1.0) };
+    let part = |p: LivePart| LivePart {
+        name: clean_short(&p.name, 200),
+        all: number(p.all).min(1.0),
+        slow: number(p.slow).min(1.0),
+    };
     Live {
         sentence: clean_short(&live.sentence, 500),
         rate: number(live.rate),
@@ -378,9 +385,13 @@ mod tests {
     #[test]
     fn a_budget_is_kept_with_its_names_cleaned_and_its_numbers_bounded() {
         let part = LivePart { name: "with \u{1b}[2Jx".into(), all: 7.0, slow: -1.0 };
-        let live = cleaned(Live { sentence: "a\u{1b}b".into(), rate: f64::NAN, parts: vec![part; 20], ..Live::default() });
+        let live =
+            cleaned(Live { sentence: "a\u{1b}b".into(), rate: f64::NAN, parts: vec![part; 20], ..Live::default() });
         assert!(!live.sentence.contains('\u{1b}') && live.rate == 0.0 && live.parts.len() == PARTS);
-        assert!((live.parts[0].all, live.parts[0].slow) == (1.0, 0.0) && !live.parts[0].name.contains('\u{1b}'), "{live:?}");
+        assert!(
+            (live.parts[0].all, live.parts[0].slow) == (1.0, 0.0) && !live.parts[0].name.contains('\u{1b}'),
+            "{live:?}"
+        );
     }
 
     #[test]

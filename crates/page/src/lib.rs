@@ -1,7 +1,7 @@
 //! The web page: the archive to look through, runs to compare, measuring with live progress, the zero-fill calculator.
 //!
-//! Every page is made on the server from the views that the report is made of; a small script adds to it and nothing needs it.
-//! It serves this machine alone: see [`guard`] for what is let in.
+//! Every page is made on the server from the views that the report is made of; a small script adds to it and nothing
+//! needs it. It serves this machine alone: see [`guard`] for what is let in.
 
 mod connections;
 pub mod event;
@@ -54,16 +54,20 @@ impl Page {
         Ok(format!("http://{}{}/", self.listener.local_addr()?, self.token.base()))
     }
 
-    /// Starts a process that takes the page over with [`Page::taken_over`]. It has the socket as its standard output and reads the token
-    /// from its standard input, because words and variables of a process are seen by others. One that is started after another broke off
-    /// (`again`) reads nothing before it is asked: what it reads may be what the other one broke off at.
+    /// Starts a process that takes the page over with [`Page::taken_over`]. It has the socket as its standard output
+    /// and reads the token from its standard input, because words and variables of a process are seen by others. One
+    /// that is started after another broke off (`again`) reads nothing before it is asked: what it reads may be what
+    /// the other one broke off at.
     ///
     /// # Errors
     /// When the process cannot be started, or ends at once.
     pub fn start(&self, command: &mut Command, again: bool) -> io::Result<Child> {
         let listener = OwnedFd::from(self.listener.try_clone()?);
         let mut child = command.stdin(Stdio::piped()).stdout(listener).spawn()?;
-        child.stdin.take().map_or(Ok(()), |mut pipe| writeln!(pipe, "{}{}", self.token.text(), if again { AGAIN } else { "" }))?;
+        child
+            .stdin
+            .take()
+            .map_or(Ok(()), |mut pipe| writeln!(pipe, "{}{}", self.token.text(), if again { AGAIN } else { "" }))?;
         Ok(child)
     }
 
@@ -75,8 +79,10 @@ impl Page {
         let listener = TcpListener::from(io::stdout().as_fd().try_clone_to_owned()?);
         let mut text = String::new();
         io::stdin().take(64).read_to_string(&mut text)?;
-        let (digits, again) = text.trim_end().strip_suffix(AGAIN).map_or((text.trim_end(), false), |digits| (digits, true));
-        let token = guard::Token::of(digits).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no token was handed over"))?;
+        let (digits, again) =
+            text.trim_end().strip_suffix(AGAIN).map_or((text.trim_end(), false), |digits| (digits, true));
+        let token = guard::Token::of(digits)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no token was handed over"))?;
         Ok(Page { listener, token, again })
     }
 

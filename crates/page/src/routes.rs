@@ -15,7 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::pages::{
-    self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run, services, sweeps,
+    self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run,
+    services, sweeps,
 };
 use crate::site::Site;
 
@@ -51,7 +52,12 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/measure/stop", post(stop))
         .route("/zerofill", asked(|site, fields| Ok(calculator::page(site, fields))))
         .route("/zerofill/measure", post(take_timings))
-        .route("/import", page(|site| Ok(import::page(site, None))).post(upload).layer(DefaultBodyLimit::max(MAX_BYTES as usize + FORM)))
+        .route(
+            "/import",
+            page(|site| Ok(import::page(site, None)))
+                .post(upload)
+                .layer(DefaultBodyLimit::max(MAX_BYTES as usize + FORM)),
+        )
         .route("/docs", page(|site| docs::list(&site.base)))
         .route("/docs/{name}", named(|site, name| docs::page(&site.base, name)))
         .route("/static/{file}", get(file))
@@ -86,7 +92,8 @@ fn download(
         let plain = id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
         let disposition = format!("attachment; filename=\"fingerpost-{plain}.{ending}\"");
         made(site, move |site| match content(site, &id) {
-            Ok(bytes) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
+            Ok(bytes) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes)
+                .into_response(),
             Err(wrong) => pages::respond(&site.base, Err(wrong)),
         })
     })
@@ -111,7 +118,9 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Site>> for Asked<T> {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Response> {
-        let wrong = |_| pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")));
+        let wrong = |_| {
+            pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")))
+        };
         Query::from_request_parts(parts, site).await.map(|Query(asked)| Asked(asked)).map_err(wrong)
     }
 }
@@ -139,8 +148,13 @@ async fn remove(State(site): Shared, Path(id): Path<String>) -> Response {
 }
 
 /// Changes something in the archive, and goes on to another page.
-async fn change(site: Arc<Site>, to: String, change: impl FnOnce(&Site) -> Result<(), pages::Wrong> + Send + 'static) -> Response {
-    made(site, move |site| change(site).map_or_else(|wrong| pages::respond(&site.base, Err(wrong)), |()| redirect(&to))).await
+async fn change(
+    site: Arc<Site>,
+    to: String,
+    change: impl FnOnce(&Site) -> Result<(), pages::Wrong> + Send + 'static,
+) -> Response {
+    made(site, move |site| change(site).map_or_else(|wrong| pages::respond(&site.base, Err(wrong)), |()| redirect(&to)))
+        .await
 }
 
 fn redirect(to: &str) -> Response {
@@ -153,17 +167,28 @@ async fn sweep_host(State(site): Shared, Path((number, host)): Path<(String, Str
 
 async fn begin(State(site): Shared, Filled(wanted): Filled<measure::Wanted>) -> Response {
     let to = format!("{}/measure", site.base);
-    make_or_redirect(site, to, move |site| measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong), &wanted))).await
+    make_or_redirect(site, to, move |site| {
+        measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong), &wanted))
+    })
+    .await
 }
 
 async fn explain(State(site): Shared, Filled(wanted): Filled<services::Wanted>) -> Response {
     let to = format!("{}/services", site.base);
-    make_or_redirect(site, to, move |site| services::start(site, &wanted).map_err(|wrong| services::page(site, Some(wrong)))).await
+    make_or_redirect(site, to, move |site| {
+        services::start(site, &wanted).map_err(|wrong| services::page(site, Some(wrong)))
+    })
+    .await
 }
 
 /// Does what a form asks for, and shows the page at the address, or the one that says what is wrong.
-async fn make_or_redirect(site: Arc<Site>, to: String, start: impl FnOnce(&Site) -> Result<(), pages::Body> + Send + 'static) -> Response {
-    made(site, move |site| start(site).map_or_else(|body| pages::respond(&site.base, Ok(body)), |()| redirect(&to))).await
+async fn make_or_redirect(
+    site: Arc<Site>,
+    to: String,
+    start: impl FnOnce(&Site) -> Result<(), pages::Body> + Send + 'static,
+) -> Response {
+    made(site, move |site| start(site).map_or_else(|body| pages::respond(&site.base, Ok(body)), |()| redirect(&to)))
+        .await
 }
 
 async fn state(State(site): Shared) -> Response {
@@ -189,7 +214,11 @@ struct Stopped {
 
 async fn stop(State(site): Shared, Asked(stopped): Asked<Stopped>, headers: HeaderMap) -> Response {
     site.jobs.stop(stopped.job);
-    if wants_json(&headers) { StatusCode::NO_CONTENT.into_response() } else { redirect(&format!("{}/measure", site.base)) }
+    if wants_json(&headers) {
+        StatusCode::NO_CONTENT.into_response()
+    } else {
+        redirect(&format!("{}/measure", site.base))
+    }
 }
 
 async fn take_timings(State(site): Shared, headers: HeaderMap, Filled(wanted): Filled<calculator::Timing>) -> Response {
@@ -211,9 +240,15 @@ fn axum_json(status: StatusCode, value: &serde_json::Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
 }
 
-async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::multipart::MultipartRejection>) -> Response {
+async fn upload(
+    State(site): Shared,
+    parts: Result<Multipart, axum::extract::multipart::MultipartRejection>,
+) -> Response {
     let Ok(_alone) = site.imports.try_acquire() else {
-        return pages::respond(&site.base, Ok(import::page(&site, Some("Another file is being imported; try again in a moment.".into()))));
+        return pages::respond(
+            &site.base,
+            Ok(import::page(&site, Some("Another file is being imported; try again in a moment.".into()))),
+        );
     };
     let bytes = match parts {
         Ok(parts) => first_file(parts).await,
@@ -234,7 +269,9 @@ async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::mul
 /// The first file of an upload, with what it is called.
 async fn first_file(mut parts: Multipart) -> Result<(String, Bytes), String> {
     let broken = |e: axum::extract::multipart::MultipartError| match e.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => format!("The file is larger than the {} MiB that a run may have.", MAX_BYTES >> 20),
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            format!("The file is larger than the {} MiB that a run may have.", MAX_BYTES >> 20)
+        }
         _ => "The upload ended early, or is not a form with a file.".to_owned(),
     };
     while let Some(field) = parts.next_field().await.map_err(broken)? {
@@ -250,5 +287,8 @@ async fn file(Path(name): Path<String>) -> Response {
 }
 
 async fn nothing(State(site): Shared) -> Response {
-    pages::respond(&site.base, Err(pages::Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such page.".into() }))
+    pages::respond(
+        &site.base,
+        Err(pages::Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such page.".into() }),
+    )
 }

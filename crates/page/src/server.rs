@@ -37,16 +37,24 @@ const CONNECTION: Duration = Duration::from_secs(900);
 const HEAD_BYTES: usize = 16 << 10;
 
 /// Serves a socket that is bound already, behind the token, until told to stop.
-pub fn run(listener: TcpListener, token: Token, again: bool, options: Options, stop: Arc<AtomicBool>) -> io::Result<()> {
+pub fn run(
+    listener: TcpListener,
+    token: Token,
+    again: bool,
+    options: Options,
+    stop: Arc<AtomicBool>,
+) -> io::Result<()> {
     // Blocking work (reading runs) has threads of its own.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build()?;
     let port = listener.local_addr()?.port();
     listener.set_nonblocking(true)?;
     let site = Arc::new(Site::new(options, token.base()));
     if !again {
         site.index.warm();
     }
-    let guarded = Arc::new(Guarded { router: routes::router(site.clone()), token, port, answers: Semaphore::new(ANSWERS) });
+    let guarded =
+        Arc::new(Guarded { router: routes::router(site.clone()), token, port, answers: Semaphore::new(ANSWERS) });
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {
@@ -133,13 +141,14 @@ impl Guarded {
     /// The request without the token in its path, as the routes know it.
     fn admit(&self, request: Request<Incoming>) -> Result<Request<Body>, guard::Refusal> {
         guard::check(request.method(), request.headers(), self.port)?;
-        let path = self
-            .token
-            .strip(request.uri().path())
-            .ok_or((StatusCode::FORBIDDEN, "This address lacks the token. Open the address that “fingerpost serve” printed."))?;
+        let path = self.token.strip(request.uri().path()).ok_or((
+            StatusCode::FORBIDDEN,
+            "This address lacks the token. Open the address that “fingerpost serve” printed.",
+        ))?;
         let query = request.uri().query().map_or(String::new(), |q| format!("?{q}"));
         let path = if path.is_empty() { "/" } else { path };
-        let uri: Uri = format!("{path}{query}").parse().map_err(|_| (StatusCode::BAD_REQUEST, "The address is not one."))?;
+        let uri: Uri =
+            format!("{path}{query}").parse().map_err(|_| (StatusCode::BAD_REQUEST, "The address is not one."))?;
         let (mut head, body) = request.into_parts();
         head.uri = uri;
         Ok(Request::from_parts(head, Body::new(body)))

@@ -18,7 +18,8 @@ use crate::share::{as_file, pipe, socket_pair};
 /// lmbench's size of one write or read.
 const CHUNK: i64 = 64 << 10;
 
-/// Size of the file that is read again: above every second-level cache of one core, small enough to write in a few milliseconds.
+/// Size of the file that is read again: above every second-level cache of one core, small enough to write in a few
+/// milliseconds.
 const FILE_BYTES: usize = 4 << 20;
 
 /// The largest chunk or mapping that is taken.
@@ -27,7 +28,8 @@ const MAX_BYTES: i64 = 64 << 20;
 /// A batch must hold many fillings of a socket's buffer: writer and reader take turns by the buffer, not by the chunk.
 const STREAM_BATCH_NS: u64 = 1_000_000;
 
-/// Both socket buffers of a TCP stream: fixed, because a buffer that tunes itself would still be growing in a short slice.
+/// Both socket buffers of a TCP stream: fixed, because a buffer that tunes itself would still be growing in a short
+/// slice.
 const TCP_BUFFER: i32 = 128 << 10;
 
 fn chunk_size(s: &Session) -> Result<usize, Stop> {
@@ -158,9 +160,13 @@ fn mmap_reread(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share, and those of two processes.
-const FAMILY: Probe = Probe { unit: Unit::BytesPerSecond, better: Better::Higher, ..latency(&table::BANDWIDTHS, Exercises::LocalIpc) };
-const STREAM: Probe =
-    Probe { nature: Nature::Blocks, variants: || placements().into_iter().map(|row| row.with("size", CHUNK)).collect(), ..FAMILY };
+const FAMILY: Probe =
+    Probe { unit: Unit::BytesPerSecond, better: Better::Higher, ..latency(&table::BANDWIDTHS, Exercises::LocalIpc) };
+const STREAM: Probe = Probe {
+    nature: Nature::Blocks,
+    variants: || placements().into_iter().map(|row| row.with("size", CHUNK)).collect(),
+    ..FAMILY
+};
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
@@ -168,8 +174,10 @@ pub static PROBES: &[Probe] = &[
         name: "bandwidth.pipe",
         lmbench: Some("Pipe (bw)"),
         summary: "bytes from another process through a pipe",
-        timed: "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with writes of `size` bytes.",
-        pitfalls: "on one CPU it matters whether the scheduler lets a woken side run at once, page by page, or when the pipe is full: a factor of \
+        timed: "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with \
+            writes of `size` bytes.",
+        pitfalls: "on one CPU it matters whether the scheduler lets a woken side run at once, page by page, or when \
+            the pipe is full: a factor of \
                    three. Across CPUs each wake-up of an idle CPU is part of the figure.",
         run: through_pipe,
         ..STREAM
@@ -178,7 +186,8 @@ pub static PROBES: &[Probe] = &[
         name: "bandwidth.unix",
         lmbench: Some("AF UNIX (bw)"),
         summary: "bytes from another process through a Unix socket",
-        timed: "reading `size` bytes whole from a Unix stream socket that a partner process keeps filling with writes of `size` bytes.",
+        timed: "reading `size` bytes whole from a Unix stream socket that a partner process keeps filling with writes \
+            of `size` bytes.",
         pitfalls: "the socket's buffer is the system's default (net.core.wmem_default).",
         run: through_unix,
         ..STREAM
@@ -188,9 +197,11 @@ pub static PROBES: &[Probe] = &[
         exercises: Some(Exercises::Network),
         lmbench: Some("TCP (bw)"),
         summary: "bytes from another process by TCP over loopback",
-        timed: "reading `size` bytes whole from a TCP connection on 127.0.0.1 that a partner process keeps filling with writes of `size` bytes; \
+        timed: "reading `size` bytes whole from a TCP connection on 127.0.0.1 that a partner process keeps filling \
+            with writes of `size` bytes; \
                 send and receive buffers are asked to be 128 KiB.",
-        pitfalls: "with buffers that tune themselves the figure would be higher and would still be moving at the end of a slice.",
+        pitfalls: "with buffers that tune themselves the figure would be higher and would still be moving at the end \
+            of a slice.",
         run: through_tcp,
         ..STREAM
     },
@@ -199,7 +210,8 @@ pub static PROBES: &[Probe] = &[
         exercises: Some(Exercises::Memory),
         lmbench: Some("File reread"),
         summary: "bytes read from a file in the page cache",
-        timed: "pread of `size` bytes from a file of 4 MiB in the work directory that was just written: one system call and one copy out of the \
+        timed: "pread of `size` bytes from a file of 4 MiB in the work directory that was just written: one system \
+            call and one copy out of the \
                 page cache.",
         pitfalls: "lmbench adds the data up as well; here only the copy is timed.",
         variants: || rows("size", [CHUNK]),
@@ -211,9 +223,11 @@ pub static PROBES: &[Probe] = &[
         exercises: Some(Exercises::Memory),
         lmbench: Some("Mmap reread"),
         summary: "bytes read through a mapping of a file in the page cache",
-        timed: "adding up 64 KiB of a mapped file of `size` bytes with vector loads (of AVX2 where there is it, else SSE2 or NEON), part after \
+        timed: "adding up 64 KiB of a mapped file of `size` bytes with vector loads (of AVX2 where there is it, else \
+            SSE2 or NEON), part after \
                 part; the mapping's pages are in place before.",
-        pitfalls: "no system call and no fault: this is the memory's bandwidth through whatever page size the page cache maps.",
+        pitfalls: "no system call and no fault: this is the memory's bandwidth through whatever page size the page \
+            cache maps.",
         variants: || rows("size", [FILE_BYTES as i64]),
         run: mmap_reread,
         ..FAMILY

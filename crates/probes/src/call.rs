@@ -14,7 +14,8 @@ pub fn check(rc: i64) -> io::Result<i64> {
 
 /// A path as the C library wants it.
 pub fn c_path(path: &Path) -> Result<CString, Stop> {
-    CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| Stop::Fail(format!("the name {} has a zero byte", path.display())))
+    CString::new(path.as_os_str().as_encoded_bytes())
+        .map_err(|_| Stop::Fail(format!("the name {} has a zero byte", path.display())))
 }
 
 /// Bytes in a page.
@@ -29,7 +30,8 @@ pub const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 /// Maps, with the arguments of mmap.
 #[inline(always)]
 pub fn map(at: usize, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Result<usize> {
-    // SAFETY: callers pass either no address or a mere wish, so that the kernel chooses, or one inside their own reserved range.
+    // SAFETY: callers pass either no address or a mere wish, so that the kernel chooses, or one inside their own
+    // reserved range.
     let address = unsafe { libc::mmap(at as *mut libc::c_void, bytes, prot, flags, fd, 0) };
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
 }

@@ -1,4 +1,5 @@
-//! The probe process: dispatched before anything else runs, so that fork, exec and fault figures are those of a small process.
+//! The probe process: dispatched before anything else runs, so that fork, exec and fault figures are those of a small
+//! process.
 
 use std::io::Write;
 use std::process::ExitCode;

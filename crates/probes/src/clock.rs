@@ -28,7 +28,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "clock.gettime",
         summary: "one reading of the monotonic clock",
-        timed: "clock_gettime(CLOCK_MONOTONIC) through the C library: the shared page where the clock source allows it, else a system call.",
+        timed: "clock_gettime(CLOCK_MONOTONIC) through the C library: the shared page where the clock source allows \
+            it, else a system call.",
         pitfalls: "ten times slower where the clock source is not the CPU's counter (hpet, acpi_pm, some guests).",
         run: gettime,
         ..latency(&table::PROCESSOR, Exercises::Clock)
@@ -36,7 +37,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "clock.loop",
         summary: "one turn of the empty measuring loop",
-        timed: "one turn of a counting loop whose counter is kept from the optimiser: what every batch contains besides its operation.",
+        timed: "one turn of a counting loop whose counter is kept from the optimiser: what every batch contains \
+            besides its operation.",
         run: empty_loop,
         // User-mode arithmetic.
         ..latency(&table::PROCESSOR, Exercises::Cpu)

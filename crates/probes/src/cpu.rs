@@ -1,6 +1,7 @@
 //! The CPU itself: the latency of integer operations that wait for each other, and the cost of a branch.
 //!
-//! Written in assembly, since a compiler would fold a chain of additions into one multiplication and a branch into a move.
+//! Written in assembly, since a compiler would fold a chain of additions into one multiplication and a branch into a
+//! move.
 
 use std::hint::black_box;
 
@@ -10,8 +11,8 @@ use crate::session::{Session, Stop};
 /// Operations in one turn of a loop; what the loop itself adds is a part in 64 of one or two instructions.
 const UNROLLED: u64 = 64;
 
-/// Chains of 64 operations, copied by the assembler, each of which needs the result of the one before. In `div` the addition of
-/// `keep` keeps the dividend large; `branch` counts in `taken` how often its condition held.
+/// Chains of 64 operations, copied by the assembler, each of which needs the result of the one before. In `div` the
+/// addition of `keep` keeps the dividend large; `branch` counts in `taken` how often its condition held.
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod chain {
     use std::arch::asm;
@@ -57,13 +58,17 @@ pub(crate) mod chain {
 
     pub fn add(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
-        unsafe { asm!(".rept 64", "add {x}, {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
+        unsafe {
+            asm!(".rept 64", "add {x}, {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack))
+        };
         x
     }
 
     pub fn mul(mut x: u64, y: u64) -> u64 {
         // SAFETY: registers only.
-        unsafe { asm!(".rept 64", "mul {x}, {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack)) };
+        unsafe {
+            asm!(".rept 64", "mul {x}, {x}, {y}", ".endr", x = inout(reg) x, y = in(reg) y, options(nomem, nostack))
+        };
         x
     }
 
@@ -120,7 +125,8 @@ const INCREMENT: u64 = 1_442_695_040_888_963_407;
 /// The bit that an unpredictable branch looks at.
 const RANDOM_BIT: u64 = 1 << 62;
 
-/// A divisor of 32 bits under a dividend of 63: what dividing really costs on CPUs whose divider stops early on small numbers.
+/// A divisor of 32 bits under a dividend of 63: what dividing really costs on CPUs whose divider stops early on small
+/// numbers.
 const DIVISOR: u64 = 0xffff_fffb;
 const DIVIDEND: u64 = 0x7fff_ffff_ffff_ffe7;
 
@@ -175,7 +181,11 @@ fn branch(s: &mut Session) -> Result<(), Stop> {
     // A branch that always goes the same way is none that is hard to foresee.
     let share = taken as f64 / all as f64;
     let right = if mask == 0 { taken == 0 } else { (0.4..=0.6).contains(&share) };
-    if right { Ok(()) } else { Err(Stop::Fail(format!("{share:.3} of the branches fell through, which is not the pattern"))) }
+    if right {
+        Ok(())
+    } else {
+        Err(Stop::Fail(format!("{share:.3} of the branches fell through, which is not the pattern")))
+    }
 }
 
 const FAMILY: Probe = latency(&table::ARITHMETIC, Exercises::Cpu);
@@ -187,7 +197,8 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("integer add, mul"),
         summary: "one integer operation that waits for the one before",
         timed: "one 64-bit addition or multiplication of registers in a chain, 64 to a turn of the loop.",
-        pitfalls: "an addition takes one cycle almost everywhere: its reciprocal is the clock rate that the CPU really runs at.",
+        pitfalls: "an addition takes one cycle almost everywhere: its reciprocal is the clock rate that the CPU really \
+            runs at.",
         variants: || rows("op", ["add", "mul"]),
         run: int,
         ..FAMILY
@@ -196,7 +207,8 @@ pub static PROBES: &[Probe] = &[
         name: "cpu.div",
         lmbench: Some("integer div"),
         summary: "one integer division that waits for the one before",
-        timed: "one unsigned 64-bit division of a 63-bit number by a 32-bit one, and the addition that makes the next dividend large again, \
+        timed: "one unsigned 64-bit division of a 63-bit number by a 32-bit one, and the addition that makes the next \
+            dividend large again, \
                 in a chain.",
         pitfalls: "CPUs differ by a factor of ten here, and many divide small numbers faster.",
         run: div,
@@ -205,7 +217,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "cpu.branch",
         summary: "one conditional branch",
-        timed: "one step of a linear congruential generator and a conditional branch: on a bit of it (random), or never taken otherwise \
+        timed: "one step of a linear congruential generator and a conditional branch: on a bit of it (random), or \
+            never taken otherwise \
                 (predictable). Twice the difference of the two rows is the cost of a wrong guess.",
         pitfalls: "the generator's multiplication and addition are in both rows.",
         variants: || rows("pattern", ["predictable", "random"]),

@@ -1,4 +1,5 @@
-//! File system operations in the probe's directory: names made, changed and taken away; data appended and brought to the disk.
+//! File system operations in the probe's directory: names made, changed and taken away; data appended and brought to
+//! the disk.
 
 use std::fs::File;
 use std::io;
@@ -10,11 +11,12 @@ use crate::call::{check, in_chunks};
 use crate::probe::{Exercises, HostDependence, Nature, Probe, latency, rows, table};
 use crate::session::{Session, Stop, now_ns};
 
-/// Files that exist at once: enough for the clock's cost not to count, and few, because what is deleted makes the region slower for those
-/// that come later ([`spread_directories`]).
+/// Files that exist at once: enough for the clock's cost not to count, and few, because what is deleted makes the
+/// region slower for those that come later ([`spread_directories`]).
 const FILES: u64 = 32;
 
-/// The length of a batch where more time goes to what is outside of it: shorter, so that a slice still holds enough of them.
+/// The length of a batch where more time goes to what is outside of it: shorter, so that a slice still holds enough of
+/// them.
 const MORE_OUTSIDE_NS: u64 = 100_000;
 
 /// How far the appended file grows before it is emptied, in bytes.
@@ -49,7 +51,8 @@ impl Dir {
     #[inline(always)]
     fn create(&self, name: Name, content: &[u8]) -> io::Result<()> {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
-        // SAFETY: the name ends in a zero byte; the buffer is as long as the count says; the descriptor is the one just opened.
+        // SAFETY: the name ends in a zero byte; the buffer is as long as the count says; the descriptor is the one just
+        // opened.
         unsafe {
             let fd = check(i64::from(libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o600)))? as i32;
             let written = if content.is_empty() { 0 } else { libc::write(fd, content.as_ptr().cast(), content.len()) };
@@ -83,11 +86,13 @@ pub fn new_directory(dir: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Marks the directory as one whose subdirectories belong apart (`chattr +T`), so that ext4 gives each a region of the disk of its own.
+/// Marks the directory as one whose subdirectories belong apart (`chattr +T`), so that ext4 gives each a region of the
+/// disk of its own.
 ///
-/// Without a journal, ext4 steps over every inode of the region that was deleted in one of the last seconds, up to six minutes, 16 ns each
-/// here, so that each process would find file creation slower than the one before: 12 us after a few hundred thousand deletions, 2 us in
-/// a region of its own. File systems without the mark refuse it, and lose nothing.
+/// Without a journal, ext4 steps over every inode of the region that was deleted in one of the last seconds, up to six
+/// minutes, 16 ns each here, so that each process would find file creation slower than the one before: 12 us after a
+/// few hundred thousand deletions, 2 us in a region of its own. File systems without the mark refuse it, and lose
+/// nothing.
 fn spread_directories(dir: &Path) {
     const GET_FLAGS: libc::Ioctl = libc::_IOR::<libc::c_long>(b'f' as u32, 1);
     const SET_FLAGS: libc::Ioctl = libc::_IOW::<libc::c_long>(b'f' as u32, 2);
@@ -109,7 +114,9 @@ fn spread_directories(dir: &Path) {
 fn all_written(written: i64, wanted: usize) -> io::Result<()> {
     match check(written)? {
         n if n == wanted as i64 => Ok(()),
-        n => Err(io::Error::other(format!("{n} of {wanted} bytes were written: the file system is full, or a file size limit was met"))),
+        n => Err(io::Error::other(format!(
+            "{n} of {wanted} bytes were written: the file system is full, or a file size limit was met"
+        ))),
     }
 }
 
@@ -197,7 +204,8 @@ fn appending(s: &mut Session, after: impl Fn(i32) -> i32) -> Result<(), Stop> {
     })
 }
 
-/// The file is on the disk already, and only its first block's content changes: as with the log of a database, written in advance.
+/// The file is on the disk already, and only its first block's content changes: as with the log of a database, written
+/// in advance.
 fn fdatasync(s: &mut Session) -> Result<(), Stop> {
     let (file, block) = (open_file(s, 0)?, content(s, 1)?);
     file.write_all_at(&block, 0)?;
@@ -225,8 +233,10 @@ pub static PROBES: &[Probe] = &[
         version: 2,
         lmbench: Some("{size}K File Create"),
         summary: "create a file",
-        timed: "openat of a new name in an open directory of at most 32 files, one write of `size` bytes (none for 0), close.",
-        pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory. ext4 without a journal steps over \
+        timed: "openat of a new name in an open directory of at most 32 files, one write of `size` bytes (none for 0), \
+            close.",
+        pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory. ext4 \
+            without a journal steps over \
                    what was deleted in the last minutes: after much deletion by others wait six minutes.",
         variants: || rows("size", [0, 10240]),
         run: create,
@@ -238,7 +248,8 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("{size}K File Delete"),
         summary: "delete a file",
         timed: "unlinkat of a file of `size` bytes that was just written, in an open directory.",
-        pitfalls: "the file's data has mostly not reached the disk yet, and now never will; deleting an old file costs more.",
+        pitfalls: "the file's data has mostly not reached the disk yet, and now never will; deleting an old file costs \
+            more.",
         variants: || rows("size", [0, 10240]),
         run: delete,
         ..FAMILY
@@ -255,8 +266,10 @@ pub static PROBES: &[Probe] = &[
         waits_for_device: true,
         depends_on_host: Some(HostDependence::Pages),
         summary: "append to a file",
-        timed: "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of the time, every 4 MiB.",
-        pitfalls: "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and makes the writer wait.",
+        timed: "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of \
+            the time, every 4 MiB.",
+        pitfalls: "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and \
+            makes the writer wait.",
         variants: || rows("size", [4096]),
         run: |s| appending(s, |_| 0),
         ..FAMILY
@@ -268,9 +281,11 @@ pub static PROBES: &[Probe] = &[
         depends_on_host: Some(HostDependence::Disk),
         calls: &["fsync"],
         summary: "append a block and make it durable",
-        timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its allocation reach the disk; \
+        timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its \
+            allocation reach the disk; \
              the file is emptied, outside of the time, every 4 MiB.",
-        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
+        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says \
+            that it has written.",
         variants: || rows("size", [4096]),
         // SAFETY: the descriptor is open as long as the loop runs.
         run: |s| appending(s, |fd| unsafe { libc::fsync(fd) }),
@@ -283,8 +298,10 @@ pub static PROBES: &[Probe] = &[
         depends_on_host: Some(HostDependence::Disk),
         calls: &["fdatasync"],
         summary: "overwrite a block and make it durable",
-        timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data reaches the disk.",
-        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
+        timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data \
+            reaches the disk.",
+        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says \
+            that it has written.",
         variants: || rows("size", [4096]),
         run: fdatasync,
         ..FAMILY

@@ -179,7 +179,8 @@ fn look_until(turn: &Word, value: u32, yielding: bool) {
     }
 }
 
-/// Round trips at one place before both sides go on to the next. The first at each is slower, since the line was left to both caches.
+/// Round trips at one place before both sides go on to the next. The first at each is slower, since the line was left
+/// to both caches.
 const STAY: usize = 128;
 
 /// The places in the order in which both sides use them, without an end.
@@ -208,13 +209,15 @@ fn over_shm(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share.
-const FAMILY: Probe = Probe { nature: Nature::Blocks, variants: placements, ..latency(&table::LATENCIES, Exercises::LocalIpc) };
+const FAMILY: Probe =
+    Probe { nature: Nature::Blocks, variants: placements, ..latency(&table::LATENCIES, Exercises::LocalIpc) };
 
 /// A round trip, in which each side writes and reads.
 const ROUND_TRIP: Probe = Probe { entries: Some(4.0), ..FAMILY };
 
 /// What placement means for every probe that wakes a partner.
-const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figure: idle states and, in a guest, the interrupt between \
+const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figure: idle states and, in a guest, the \
+    interrupt between \
                      virtual CPUs show here first.";
 
 /// The probes of this file.
@@ -223,7 +226,8 @@ pub static PROBES: &[Probe] = &[
         name: "ipc.pipe",
         lmbench: Some("Pipe"),
         summary: "one byte to another process and back through two pipes",
-        timed: "write of one byte into a pipe, and read of the byte that the partner process sends back through another: two wake-ups, two switches.",
+        timed: "write of one byte into a pipe, and read of the byte that the partner process sends back through \
+            another: two wake-ups, two switches.",
         pitfalls: WAKES,
         run: over_pipe,
         ..ROUND_TRIP
@@ -232,7 +236,8 @@ pub static PROBES: &[Probe] = &[
         name: "ipc.unix",
         lmbench: Some("AF UNIX"),
         summary: "one byte to another process and back through a Unix socket",
-        timed: "write of one byte to a Unix stream socket pair, and read of the byte that the partner process sends back.",
+        timed: "write of one byte to a Unix stream socket pair, and read of the byte that the partner process sends \
+            back.",
         pitfalls: WAKES,
         run: over_unix,
         ..ROUND_TRIP
@@ -242,7 +247,8 @@ pub static PROBES: &[Probe] = &[
         exercises: Some(Exercises::Network),
         lmbench: Some("UDP"),
         summary: "one byte to another process and back by UDP over loopback",
-        timed: "write of one byte to a connected UDP socket on 127.0.0.1, and read of the datagram that the partner process sends back.",
+        timed: "write of one byte to a connected UDP socket on 127.0.0.1, and read of the datagram that the partner \
+            process sends back.",
         pitfalls: "firewall rules and packet filters on loopback are part of the figure.",
         run: over_udp,
         ..ROUND_TRIP
@@ -252,7 +258,8 @@ pub static PROBES: &[Probe] = &[
         exercises: Some(Exercises::Network),
         lmbench: Some("TCP"),
         summary: "one byte to another process and back by TCP over loopback",
-        timed: "write of one byte to a TCP connection on 127.0.0.1 with TCP_NODELAY, and read of the byte that the partner process sends back.",
+        timed: "write of one byte to a TCP connection on 127.0.0.1 with TCP_NODELAY, and read of the byte that the \
+            partner process sends back.",
         pitfalls: "firewall rules and packet filters on loopback are part of the figure.",
         run: over_tcp,
         ..ROUND_TRIP
@@ -262,8 +269,10 @@ pub static PROBES: &[Probe] = &[
         exercises: Some(Exercises::Network),
         lmbench: Some("TCP conn"),
         summary: "connect by TCP over loopback, be accepted and closed, close",
-        timed: "socket, connect to a listening partner process on 127.0.0.1, read until that has accepted and closed, and close with a reset.",
-        pitfalls: "lmbench does not wait until the partner has accepted, so its figure has fewer wake-ups on one CPU; the reset keeps ports from \
+        timed: "socket, connect to a listening partner process on 127.0.0.1, read until that has accepted and closed, \
+            and close with a reset.",
+        pitfalls: "lmbench does not wait until the partner has accepted, so its figure has fewer wake-ups on one CPU; \
+            the reset keeps ports from \
          running out (TIME_WAIT).",
         run: over_tcp_connect,
         ..FAMILY
@@ -279,7 +288,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "ipc.futex",
         summary: "wake another process and be woken by futex",
-        timed: "store to a shared word and FUTEX_WAKE, then FUTEX_WAIT until the partner process has stored and woken in answer.",
+        timed: "store to a shared word and FUTEX_WAKE, then FUTEX_WAIT until the partner process has stored and woken \
+            in answer.",
         pitfalls: "across CPUs an answer that arrives before the wait saves the sleep.",
         run: over_futex,
         ..ROUND_TRIP
@@ -288,11 +298,15 @@ pub static PROBES: &[Probe] = &[
         name: "ipc.shm",
         version: 2,
         summary: "a shared word there and back, by looking",
-        timed: "store to a shared word and a look at it, again and again, until the partner process has stored in answer; across CPUs both spin (a \
-         cache line travels twice), on one CPU each look that fails calls sched_yield. 32 words, each in a page of its own, are used by \
+        timed: "store to a shared word and a look at it, again and again, until the partner process has stored in \
+            answer; across CPUs both spin (a \
+         cache line travels twice), on one CPU each look that fails calls sched_yield. 32 words, each in a page of its \
+         own, are used by \
                 turns, for 128 round trips each.",
-        pitfalls: "on one CPU this is the cost of two yields that switch; across CPUs it is the distance of the two caches, by way of the \
-                   line's home: on a guest whose memory is on two nodes, some pages' lines took 1.4 times as long as others'.",
+        pitfalls: "on one CPU this is the cost of two yields that switch; across CPUs it is the distance of the two \
+            caches, by way of the \
+                   line's home: on a guest whose memory is on two nodes, some pages' lines took 1.4 times as long as \
+                   others'.",
         nature: Nature::Contends,
         run: over_shm,
         ..FAMILY

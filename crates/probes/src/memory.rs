@@ -1,7 +1,8 @@
 //! Memory bandwidth: reading, writing and copying a range of a given size, again and again.
 //!
-//! There is a loop for every instruction set ([`loops`]); each process tries those that its CPU has on its own range, and measures the
-//! fastest. The counter `vector_bytes` says which, so that a comparison of two hosts shows when it compares two instruction sets.
+//! There is a loop for every instruction set ([`loops`]); each process tries those that its CPU has on its own range,
+//! and measures the fastest. The counter `vector_bytes` says which, so that a comparison of two hosts shows when it
+//! compares two instruction sets.
 
 mod buffers;
 mod latency;
@@ -72,9 +73,11 @@ const READ: Probe = Probe {
     name: "memory.read",
     lmbench: Some("Mem read"),
     summary: "bytes read from memory",
-    timed: "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is fastest here; NEON), 256 KiB \
+    timed: "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is \
+        fastest here; NEON), 256 KiB \
             at a time; the counter vector_bytes says which.",
-    pitfalls: "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large shared cache of the host.",
+    pitfalls: "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large \
+        shared cache of the host.",
     run: |s| walk(s, Op::Read),
     ..FAMILY
 };
@@ -83,7 +86,8 @@ const WRITE: Probe = Probe {
     name: "memory.write",
     lmbench: Some("Mem write"),
     summary: "bytes written to memory",
-    timed: "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, whichever is fastest here; \
+    timed: "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, \
+        whichever is fastest here; \
             NEON), 256 KiB at a time; the counter vector_bytes says which.",
     pitfalls: "ordinary stores read each line before they write it, so the memory moves twice the figure.",
     run: |s| walk(s, Op::Write),
@@ -94,10 +98,13 @@ const COPY: Probe = Probe {
     name: "memory.copy",
     lmbench: Some("Bcopy"),
     summary: "bytes copied in memory",
-    timed: "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
-            SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
+    timed: "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 \
+        KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
+            SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep \
+            movsb). `method`, where \
             it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
-    pitfalls: "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",
+    pitfalls: "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory \
+        moves three times the figure.",
     run: |s| walk(s, Op::Copy),
     ..FAMILY
 };
@@ -115,9 +122,10 @@ pub static LAB_ROWS: &[Probe] = &[
 
 /// Copying by number of threads, and on one CPU by method: which instructions copy best at which size.
 fn copies() -> Vec<Params> {
-    let by_method = threads::SIZES
-        .iter()
-        .flat_map(|size| ["vector", "string"].map(|method| Params::new().with("size", *size).with("threads", 1i64).with("method", method)));
+    let by_method = threads::SIZES.iter().flat_map(|size| {
+        ["vector", "string"]
+            .map(|method| Params::new().with("size", *size).with("threads", 1i64).with("method", method))
+    });
     threads::sweep().into_iter().chain(by_method).collect()
 }
 

@@ -1,9 +1,10 @@
 //! The pace of the CPUs while a process measures: how long a piece of fixed work takes, over and over.
 //!
-//! Two things slow a CPU that no counter of a guest shows, and few of a machine's own: a neighbour on the same core (of this system, or
-//! of another guest of the host), and a clock rate that goes down when other cores are busy. Both slow work in user mode that touches no
-//! memory. So such work is timed before, between and after the batches. Batches beside which it took longer than at best are marked
-//! as disturbed, and the pace of the others goes into the record, where it tells whether this process ran at the speed of the rest.
+//! Two things slow a CPU that no counter of a guest shows, and few of a machine's own: a neighbour on the same core (of
+//! this system, or of another guest of the host), and a clock rate that goes down when other cores are busy. Both slow
+//! work in user mode that touches no memory. So such work is timed before, between and after the batches. Batches
+//! beside which it took longer than at best are marked as disturbed, and the pace of the others goes into the record,
+//! where it tells whether this process ran at the speed of the rest.
 
 use std::hint::black_box;
 
@@ -30,7 +31,8 @@ pub(crate) fn reading() -> u64 {
     (0..PIECES).map(|_| piece()).min().unwrap_or(0)
 }
 
-/// Nanoseconds for which the CPU that was just left may still poll for work, if ever so idle, and slow the other half of its core.
+/// Nanoseconds for which the CPU that was just left may still poll for work, if ever so idle, and slow the other half
+/// of its core.
 const SETTLING_NS: u64 = 300_000;
 
 /// A reading on another CPU: this thread goes there for it, and comes back. Nothing where it may not.
@@ -66,8 +68,8 @@ impl Pace {
         self.readings.push((samples, reading()));
     }
 
-    /// The last readings. Marks the samples beside which the CPU was slower than at best, and returns the pace of the others on each
-    /// CPU, in nanoseconds.
+    /// The last readings. Marks the samples beside which the CPU was slower than at best, and returns the pace of the
+    /// others on each CPU, in nanoseconds.
     pub(crate) fn end(mut self, disturbed: &mut [bool]) -> Vec<u64> {
         if self.readings.last().is_none_or(|(samples, _)| *samples < disturbed.len()) {
             self.read(disturbed.len());
@@ -77,7 +79,8 @@ impl Pace {
     }
 }
 
-/// Marks the samples between two readings of which one was slow, and returns the pace of those that are left; of all where too few are.
+/// Marks the samples between two readings of which one was slow, and returns the pace of those that are left; of all
+/// where too few are.
 fn judge(readings: &[(usize, u64)], disturbed: &mut [bool]) -> u64 {
     let stretches: Vec<(std::ops::Range<usize>, u64)> = readings
         .windows(2)
@@ -115,7 +118,8 @@ mod tests {
         assert_eq!(judge(&[(0, 4000), (3, 4000), (30, 8400)], &mut disturbed), 8400);
         let mut none: [bool; 0] = [];
         assert_eq!(judge(&[(0, 4000)], &mut none), 0);
-        // A process that is slow all along has nothing to compare itself with: the other processes are set beside it later.
+        // A process that is slow all along has nothing to compare itself with: the other processes are set beside it
+        // later.
         let mut slow = [false; 6];
         assert_eq!(judge(&[(0, 8400), (6, 8500)], &mut slow), 8500);
         assert!(slow.iter().all(|d| !d));

@@ -1,8 +1,9 @@
 //! How far two CPUs in the kernel get in each other's way.
 //!
-//! Early Mac OS X had two big kernel locks, one for the network and one for everything else ("funnels"). Whether a kernel still has
-//! such a thing shows when two CPUs work in it at once: 100 percent means that neither notices the other, 50 that one waits while
-//! the other works. One after the other, in short stretches so that drift cancels, each side works alone, then both together.
+//! Early Mac OS X had two big kernel locks, one for the network and one for everything else ("funnels"). Whether a
+//! kernel still has such a thing shows when two CPUs work in it at once: 100 percent means that neither notices the
+//! other, 50 that one waits while the other works. One after the other, in short stretches so that drift cancels, each
+//! side works alone, then both together.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -67,7 +68,8 @@ fn files(dir: &Path) -> io::Result<Operation> {
     }))
 }
 
-/// Sends one byte over a TCP connection on loopback and reads it at the other end, both in one process: nobody is woken.
+/// Sends one byte over a TCP connection on loopback and reads it at the other end, both in one process: nobody is
+/// woken.
 fn segments() -> io::Result<Operation> {
     let (mut one, mut other) = tcp_pair().map_err(|stop| io::Error::other(format!("{stop:?}")))?;
     Ok(Box::new(move || {
@@ -93,7 +95,8 @@ fn map_touch_unmap() -> io::Result<()> {
 
 /// A child that ends at once. It has no exit signal, so that no signal handler is part of the figure.
 fn fork_and_wait() -> io::Result<()> {
-    // SAFETY: without flags clone is a fork; the child only makes system calls; __WALL waits for children without a signal too.
+    // SAFETY: without flags clone is a fork; the child only makes system calls; __WALL waits for children without a
+    // signal too.
     unsafe {
         match libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) {
             -1 => Err(io::Error::last_os_error()),
@@ -211,7 +214,8 @@ impl Stage {
         Ok([0, 1].map(|side| self.rates[side].load(Ordering::Acquire) as f64))
     }
 
-    /// Takes the values: each from a stretch of one, of the other, and of both, in an order that turns round every time.
+    /// Takes the values: each from a stretch of one, of the other, and of both, in an order that turns round every
+    /// time.
     fn measure(&self, s: &mut Session, idle: Idle, stretch_ns: u64, mut operation: Operation) -> Result<(), Stop> {
         // A side that creates processes is switched out by them.
         let own_children = stretch_ns == LONG_STRETCH_NS;
@@ -274,7 +278,8 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
     };
     thread::scope(|scope| {
         thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, partner)?;
-        let result = what.prepare(&dir).map_err(Stop::from).and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
+        let result =
+            what.prepare(&dir).map_err(Stop::from).and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
         if result.is_err() {
             // Ours may have failed before the meeting point, where the partner would wait for it.
             stage.failed.store(libc::ECANCELED, Ordering::Relaxed);
@@ -294,7 +299,8 @@ fn vm(s: &mut Session) -> Result<(), Stop> {
 
 /// What the probes of this file share.
 const FAMILY: Probe = Probe {
-    pitfalls: "two hardware threads of one core share it, and caches, memory and clock rate are shared by more: a little below 100 is \
+    pitfalls: "two hardware threads of one core share it, and caches, memory and clock rate are shared by more: a \
+        little below 100 is \
                not a lock. Noise can lift a value above 100.",
     table: &table::PARALLEL,
     unit: Unit::Percent,
@@ -310,7 +316,8 @@ pub static PROBES: &[Probe] = &[
         name: "parallel.fs",
         version: 2,
         summary: "what two CPUs in the file system reach of what each reaches alone",
-        timed: "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, closing and deleting it: rate \
+        timed: "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, \
+            closing and deleting it: rate \
                 together over rate alone.",
         run: |s| two_processes(s, Subsystem::FileSystem, Subsystem::FileSystem),
         ..FAMILY
@@ -318,7 +325,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "parallel.network",
         summary: "what two CPUs in the network reach of what each reaches alone",
-        timed: "two processes, each sending a byte over a TCP connection of its own on 127.0.0.1 and reading it at the other end: rate together \
+        timed: "two processes, each sending a byte over a TCP connection of its own on 127.0.0.1 and reading it at the \
+            other end: rate together \
                 over rate alone.",
         run: |s| two_processes(s, Subsystem::Network, Subsystem::Network),
         ..FAMILY
@@ -326,7 +334,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "parallel.vm",
         summary: "what two CPUs mapping memory reach of what each reaches alone",
-        timed: "two sides, each mapping 16 pages, touching and unmapping them: rate together over rate alone. share=process: two processes; \
+        timed: "two sides, each mapping 16 pages, touching and unmapping them: rate together over rate alone. \
+            share=process: two processes; \
                 share=thread: two threads of one, which share its address space and its lock.",
         variants: || rows("share", ["process", "thread"]),
         run: vm,
@@ -335,7 +344,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "parallel.process",
         summary: "what two CPUs creating processes reach of what each reaches alone",
-        timed: "two processes, each forking a child that ends at once and waiting for it: rate together over rate alone.",
+        timed: "two processes, each forking a child that ends at once and waiting for it: rate together over rate \
+            alone.",
         run: |s| two_processes(s, Subsystem::Process, Subsystem::Process),
         ..FAMILY
     },
@@ -343,7 +353,8 @@ pub static PROBES: &[Probe] = &[
         name: "parallel.network_fs",
         version: 2,
         summary: "what network beside file system reaches of what each reaches alone",
-        timed: "one process sending and reading bytes by TCP as in parallel.network, one creating and deleting files as in parallel.fs: mean of \
+        timed: "one process sending and reading bytes by TCP as in parallel.network, one creating and deleting files \
+            as in parallel.fs: mean of \
                 the two rates together over alone.",
         run: |s| two_processes(s, Subsystem::Network, Subsystem::FileSystem),
         ..FAMILY

@@ -1,8 +1,9 @@
 //! Partner processes of a probe: forked from it, on a CPU of their own, gone with it.
 //!
-//! A partner that ends early must never leave the probe waiting for an answer. Most ways of waiting (a futex, an event counter, a
-//! shared word) do not notice that the other side is gone, and a timeout in the loop would be measured too. So the death of a
-//! partner is taken as a signal: the handler gives the probe's answer, a failure, and ends the process.
+//! A partner that ends early must never leave the probe waiting for an answer. Most ways of waiting (a futex, an event
+//! counter, a shared word) do not notice that the other side is gone, and a timeout in the loop would be measured too.
+//! So the death of a partner is taken as a signal: the handler gives the probe's answer, a failure, and ends the
+//! process.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -20,7 +21,8 @@ pub struct Peer {
 static PARTNERS: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 
 impl Peer {
-    /// Forks a process that is confined to `cpu`, runs `body` and exits. The probe process has one thread, so the child may do anything.
+    /// Forks a process that is confined to `cpu`, runs `body` and exits. The probe process has one thread, so the child
+    /// may do anything.
     pub fn fork(cpu: usize, body: impl FnOnce() -> io::Result<()>) -> Result<Peer, Stop> {
         watch_partners()?;
         let place = PARTNERS.iter().find(|p| p.load(Ordering::Relaxed) == 0);
@@ -33,8 +35,8 @@ impl Peer {
             -1 => Err(Stop::call("fork")),
             0 => {
                 PARTNERS.iter().for_each(|p| p.store(0, Ordering::Relaxed));
-                // SAFETY: prctl takes plain numbers; the default disposition needs no handler. A parent that died before the
-                // prctl is no longer our parent.
+                // SAFETY: prctl takes plain numbers; the default disposition needs no handler. A parent that died
+                // before the prctl is no longer our parent.
                 unsafe {
                     libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                     libc::signal(libc::SIGCHLD, libc::SIG_DFL);
@@ -43,7 +45,8 @@ impl Peer {
                     }
                 }
                 drop(held);
-                // A panic ends the process at once in the program; in tests it must not unwind into the parent's frames.
+                // A panic ends the process at once in the program; in tests it must not unwind into the parent's
+                // frames.
                 let pinned = fingerpost_sys::affinity::pin(&[cpu]);
                 let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pinned.and_then(|()| body())));
                 let status = match done {
@@ -114,12 +117,14 @@ fn watch_partners() -> Result<(), Stop> {
 
 /// Ends the probe with a failure when one of its partners is dead. Children that are no partners are not its business.
 extern "C" fn on_child(_: libc::c_int) {
-    // SAFETY: waitid, kill, waitpid, write and _exit may be called in a signal handler; the memory is on the stack or static.
+    // SAFETY: waitid, kill, waitpid, write and _exit may be called in a signal handler; the memory is on the stack or
+    // static.
     unsafe {
         let errno = *libc::__errno_location();
         for pid in PARTNERS.iter().map(|p| p.load(Ordering::Relaxed)).filter(|&pid| pid != 0) {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let rc = libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT);
+            let rc =
+                libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT);
             if rc == 0 && info.si_pid() == pid {
                 fail_for(info.si_code == libc::CLD_EXITED, info.si_status());
             }

@@ -14,13 +14,14 @@ pub enum Nature {
     Computes,
     /// It blocks, wakes somebody, or creates a process: noise goes both ways, so the median is taken.
     Blocks,
-    /// Its value sets figures against each other, as a ratio: it errs to both sides, so medians are taken throughout, and of all processes.
+    /// Its value sets figures against each other, as a ratio: it errs to both sides, so medians are taken throughout,
+    /// and of all processes.
     Relates,
-    /// Several CPUs want the same thing all the time. One that is slowed leaves it to the others, so that through a neighbour a fight becomes
-    /// as easily faster as slower: the same medians.
+    /// Several CPUs want the same thing all the time. One that is slowed leaves it to the others, so that through a
+    /// neighbour a fight becomes as easily faster as slower: the same medians.
     Contends,
-    /// It waits for memory that other cores and guests use as well, most of whom only make it slower: the good tenth of samples and of all
-    /// processes.
+    /// It waits for memory that other cores and guests use as well, most of whom only make it slower: the good tenth of
+    /// samples and of all processes.
     Streams,
 }
 
@@ -28,23 +29,27 @@ pub enum Nature {
 pub struct Probe {
     /// Name, such as `syscall.null`. Fixed: other programs read it.
     pub name: &'static str,
-    /// Version of the definition: what is timed, and how a process's samples become its value. Raise it with any change that moves that value;
-    /// rows of different versions are never compared. How figures are made of processes is the same for all, and no part of it.
+    /// Version of the definition: what is timed, and how a process's samples become its value. Raise it with any change
+    /// that moves that value; rows of different versions are never compared. How figures are made of processes is the
+    /// same for all, and no part of it.
     pub version: u32,
     /// The table that its rows are shown in, behind those of the probes before it in the registry.
     pub table: &'static Table,
-    /// The part of the system that its time comes from: when that part is slower, so is it. None where it is a program's own.
+    /// The part of the system that its time comes from: when that part is slower, so is it. None where it is a
+    /// program's own.
     pub exercises: Option<Exercises>,
     /// How many times one operation enters the kernel, where its definition says so.
     pub entries: Option<f64>,
     /// Whether it waits for a device, so that its time does not follow the CPU's.
     pub waits_for_device: bool,
-    /// What of its time a virtual machine's host decides: of memory, only rows that are about more of it than a core's own caches hold.
+    /// What of its time a virtual machine's host decides: of memory, only rows that are about more of it than a core's
+    /// own caches hold.
     pub depends_on_host: Option<HostDependence>,
-    /// What lmbench calls the same operation, where it has it, with a parameter in the place of each `{parameter}` ([`lmbench_name`]).
+    /// What lmbench calls the same operation, where it has it, with a parameter in the place of each `{parameter}`
+    /// ([`lmbench_name`]).
     pub lmbench: Option<&'static str>,
-    /// System calls, by their names in the kernel, that an operation stands for where a program's calls are counted. Of several probes of a
-    /// call the first measured one is taken.
+    /// System calls, by their names in the kernel, that an operation stands for where a program's calls are counted. Of
+    /// several probes of a call the first measured one is taken.
     pub calls: &'static [&'static str],
     /// One line for `list`.
     pub summary: &'static str,
@@ -60,7 +65,8 @@ pub struct Probe {
     pub nature: Nature,
     /// CPUs that it needs whatever its parameters. (`placement=cross` needs two in any case.)
     pub cpus: usize,
-    /// The lab that this probe belongs to. A probe of a lab runs when the lab or the probe is named, else only if this is `None`.
+    /// The lab that this probe belongs to. A probe of a lab runs when the lab or the probe is named, else only if this
+    /// is `None`.
     pub lab: Option<&'static str>,
     /// The parameters of its rows.
     pub variants: fn() -> Vec<Params>,
@@ -68,8 +74,8 @@ pub struct Probe {
     pub run: fn(&mut Session) -> Result<(), Stop>,
 }
 
-/// What most probes share: nanoseconds of an operation that only computes, on one CPU, one row, nothing special known. A descriptor
-/// fills in the rest: `Probe { name: …, run: …, ..LATENCY }`.
+/// What most probes share: nanoseconds of an operation that only computes, on one CPU, one row, nothing special known.
+/// A descriptor fills in the rest: `Probe { name: …, run: …, ..LATENCY }`.
 pub const LATENCY: Probe = Probe {
     name: "",
     version: 1,
@@ -112,11 +118,16 @@ impl Probe {
     pub fn descriptor(&self, params: &Params) -> Descriptor {
         let int = |key: &str| params.int(key);
         Descriptor {
-            place: crate::all().filter(|probe| probe.table.key == self.table.key).position(|p| p.name == self.name).map(|n| n as u32),
+            place: crate::all()
+                .filter(|probe| probe.table.key == self.table.key)
+                .position(|p| p.name == self.name)
+                .map(|n| n as u32),
             exercises: self.exercises,
             entries: self.entries,
             waits_for_device: self.waits_for_device,
-            depends_on_host: self.depends_on_host.filter(|made| *made != HostDependence::Memory || is_beyond_caches(int)),
+            depends_on_host: self
+                .depends_on_host
+                .filter(|made| *made != HostDependence::Memory || is_beyond_caches(int)),
             lmbench: self.lmbench.and_then(|name| lmbench_name(name, int)),
             calls: self.calls.iter().map(|call| (*call).into()).collect(),
             ..Descriptor::of(self.table)
@@ -126,13 +137,18 @@ impl Probe {
     /// A row of it without a figure, and why.
     pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
         let descriptor = self.descriptor(&params);
-        Measurement::without_figure(self.name, self.version, params, self.unit, self.better, outcome, reason).described(descriptor)
+        Measurement::without_figure(self.name, self.version, params, self.unit, self.better, outcome, reason)
+            .described(descriptor)
     }
 
     /// How samples of one process become one value, and the processes' values the figure.
     pub fn center(&self, params: &Params) -> Center {
         let nature = self.nature_of(params);
-        let within = if matches!(nature, Nature::Computes | Nature::Streams) { Center::good_tenth(self.better) } else { Center::MEDIAN };
+        let within = if matches!(nature, Nature::Computes | Nature::Streams) {
+            Center::good_tenth(self.better)
+        } else {
+            Center::MEDIAN
+        };
         match nature {
             // One row of a laboratory is one point of a curve that is fitted through all.
             _ if self.lab.is_some() => within,
@@ -177,7 +193,11 @@ mod tests {
         assert_eq!(nature("sync.rwlock", threads(1)), Nature::Computes, "nobody to contend with");
         assert_eq!(nature("sync.rwlock", threads(2)), Nature::Contends);
         assert_eq!(nature("ipc.shm", Params::new().with("placement", "cross")), Nature::Contends);
-        assert_eq!(nature("ipc.shm", Params::new().with("placement", "same")), Nature::Blocks, "one yields to the other");
+        assert_eq!(
+            nature("ipc.shm", Params::new().with("placement", "same")),
+            Nature::Blocks,
+            "one yields to the other"
+        );
         assert_eq!(nature("memory.read", Params::new().with("size", 256 << 10)), Nature::Computes);
         assert_eq!(nature("memory.read", Params::new().with("size", 64 << 20)), Nature::Streams);
         assert_eq!(nature("ipc.pipe", Params::new().with("placement", "cross")), Nature::Blocks);
@@ -192,7 +212,8 @@ mod tests {
         assert_eq!((stream.within, stream.across, stream.across_slowed), (0.9, 0.9, None));
         let call = center("syscall.null", Params::new());
         assert_eq!((call.within, call.across, call.across_slowed), (0.1, 0.25, Some(0.1)));
-        let of_lab = crate::lab_rows().find(|p| p.name == "memory.read").unwrap().center(&Params::new().with("size", 64 << 20));
+        let of_lab =
+            crate::lab_rows().find(|p| p.name == "memory.read").unwrap().center(&Params::new().with("size", 64 << 20));
         assert_eq!((of_lab.within, of_lab.across, of_lab.across_slowed), (0.9, 0.5, Some(0.5)), "a point of a curve");
     }
 }

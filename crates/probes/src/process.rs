@@ -13,11 +13,12 @@ use crate::session::{Session, Stop};
 /// The status of a child that could not execute its program, as shells have it.
 const NOT_EXECUTED: i32 = 127;
 
-/// The length of a batch of operations that hand the CPU over: short, so that on a busy machine another process comes into few of the
-/// batches, and the median still shows the operation alone.
+/// The length of a batch of operations that hand the CPU over: short, so that on a busy machine another process comes
+/// into few of the batches, and the median still shows the operation alone.
 pub const HANDOVER_BATCH_NS: u64 = 50_000;
 
-/// Sets the batch length, and touches as much memory as the row asks for: `resident` bytes beyond the process's own, in small pages, kept until it ends.
+/// Sets the batch length, and touches as much memory as the row asks for: `resident` bytes beyond the process's own, in
+/// small pages, kept until it ends.
 fn prepare(s: &mut Session) -> Result<(), Stop> {
     s.batch_target_ns(HANDOVER_BATCH_NS);
     let bytes = match s.params().get("resident") {
@@ -27,11 +28,13 @@ fn prepare(s: &mut Session) -> Result<(), Stop> {
     if bytes == 0 {
         return Ok(());
     }
-    // Should memory run out, this process is the one to end, not the one that started it. Not vital, so its error is not looked at.
+    // Should memory run out, this process is the one to end, not the one that started it. Not vital, so its error is
+    // not looked at.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let memory = new_mapping(bytes, READ_WRITE, ANONYMOUS, -1)? as *mut c_void;
-    // SAFETY: a new private mapping; every write stays inside it. Small pages, because fork copies one entry for each, and whether
-    // the kernel has huge ones to spare would decide the figure. Kernels without them refuse the advice, which is as good.
+    // SAFETY: a new private mapping; every write stays inside it. Small pages, because fork copies one entry for each,
+    // and whether the kernel has huge ones to spare would decide the figure. Kernels without them refuse the advice,
+    // which is as good.
     unsafe {
         libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
         // Half the time of touching page by page, which older kernels are left with.
@@ -51,7 +54,9 @@ fn wait_for(pid: libc::pid_t) -> io::Result<()> {
     check(i64::from(unsafe { libc::waitpid(pid, &mut status, 0) }))?;
     match status {
         0 => Ok(()),
-        s if libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == NOT_EXECUTED => Err(io::Error::other("the program could not be executed")),
+        s if libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == NOT_EXECUTED => {
+            Err(io::Error::other("the program could not be executed"))
+        }
         s => Err(io::Error::other(format!("a child process ended with wait status {s:#x}"))),
     }
 }
@@ -78,13 +83,15 @@ extern "C" fn end_at_once(_: *mut c_void) -> i32 {
 
 fn vfork(s: &mut Session) -> Result<(), Stop> {
     prepare(s)?;
-    // Two stacks cannot share a frame, which is why vfork cannot be called from Rust, and why the child has one of its own.
+    // Two stacks cannot share a frame, which is why vfork cannot be called from Rust, and why the child has one of its
+    // own.
     let mut stack = [0u128; 256];
     let top = stack.as_mut_ptr_range().end.cast::<c_void>();
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     s.batches(|ops| {
         for _ in 0..ops {
-            // SAFETY: the child runs `end_at_once` on a stack that is ours, aligned, and unused until it has ended: CLONE_VFORK waits for that.
+            // SAFETY: the child runs `end_at_once` on a stack that is ours, aligned, and unused until it has ended:
+            // CLONE_VFORK waits for that.
             let pid = check(i64::from(unsafe { libc::clone(end_at_once, top, flags, ptr::null_mut()) }))?;
             wait_for(pid as libc::pid_t)?;
         }
@@ -117,7 +124,8 @@ impl CommandLine {
         // SAFETY: the process has one thread; the child does nothing but what follows.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
-            // SAFETY: both lists end in a null pointer, and a child that could not execute ends without running destructors.
+            // SAFETY: both lists end in a null pointer, and a child that could not execute ends without running
+            // destructors.
             0 => unsafe {
                 libc::execve(self.path(), self.argv.as_ptr(), self.env.as_ptr());
                 libc::_exit(NOT_EXECUTED)
@@ -142,7 +150,8 @@ fn spawn(s: &mut Session) -> Result<(), Stop> {
     s.batches(|ops| {
         for _ in 0..ops {
             let mut pid = 0;
-            // SAFETY: the lists end in a null pointer and live through the call; the library does not write to what they point to.
+            // SAFETY: the lists end in a null pointer and live through the call; the library does not write to what
+            // they point to.
             let rc = unsafe {
                 let (argv, env) = (command.argv.as_ptr().cast(), command.env.as_ptr().cast());
                 libc::posix_spawn(&mut pid, command.path(), ptr::null(), ptr::null(), argv, env)
@@ -181,8 +190,11 @@ fn shell(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// What the probes of this file share.
-const FAMILY: Probe =
-    Probe { nature: Nature::Blocks, depends_on_host: Some(HostDependence::Memory), ..latency(&table::PROCESSES, Exercises::Process) };
+const FAMILY: Probe = Probe {
+    nature: Nature::Blocks,
+    depends_on_host: Some(HostDependence::Memory),
+    ..latency(&table::PROCESSES, Exercises::Process)
+};
 
 /// The probes of this file. All of them take `resident`; only the one whose cost grows with it has rows for it.
 pub static PROBES: &[Probe] = &[
@@ -192,8 +204,10 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("fork proc"),
         calls: &["fork"],
         summary: "fork a child that exits, and wait for it",
-        timed: "fork, the child's _exit and waitpid, on one CPU; `resident` is memory touched beyond the process's own 1 MiB or so.",
-        pitfalls: "grows with the resident memory of the process that forks. Small pages: a process with huge pages forks faster than this.",
+        timed: "fork, the child's _exit and waitpid, on one CPU; `resident` is memory touched beyond the process's own \
+            1 MiB or so.",
+        pitfalls: "grows with the resident memory of the process that forks. Small pages: a process with huge pages \
+            forks faster than this.",
         run: fork,
         ..FAMILY
     },
@@ -201,7 +215,8 @@ pub static PROBES: &[Probe] = &[
         name: "process.vfork",
         calls: &["vfork"],
         summary: "a child that shares the memory and exits",
-        timed: "clone with CLONE_VM and CLONE_VFORK (which is vfork, with a stack for the child), the child's exit and waitpid, on one CPU.",
+        timed: "clone with CLONE_VM and CLONE_VFORK (which is vfork, with a stack for the child), the child's exit and \
+            waitpid, on one CPU.",
         run: vfork,
         ..FAMILY
     },
@@ -226,8 +241,10 @@ pub static PROBES: &[Probe] = &[
         name: "process.exec_dynamic",
         lmbench: Some("exec proc"),
         summary: "fork and exec of /bin/true",
-        timed: "fork, execve of /bin/true (else /usr/bin/true) with an empty environment, its loading of shared libraries, its exit, and waitpid, on one CPU.",
-        pitfalls: "the program is the host's: between two distributions it differs in itself, in its loader and in its C library.",
+        timed: "fork, execve of /bin/true (else /usr/bin/true) with an empty environment, its loading of shared \
+            libraries, its exit, and waitpid, on one CPU.",
+        pitfalls: "the program is the host's: between two distributions it differs in itself, in its loader and in its \
+            C library.",
         run: exec_dynamic,
         ..FAMILY
     },
@@ -235,7 +252,8 @@ pub static PROBES: &[Probe] = &[
         name: "process.shell",
         lmbench: Some("sh proc"),
         summary: "run a tiny program through the shell",
-        timed: "fork, execve of /bin/sh -c with a static program of 200 bytes as its command, the program's run, the exits, and waitpid, on one CPU.",
+        timed: "fork, execve of /bin/sh -c with a static program of 200 bytes as its command, the program's run, the \
+            exits, and waitpid, on one CPU.",
         pitfalls: "the shell is the host's: dash forks for the command, bash executes it in its own place.",
         run: shell,
         ..FAMILY

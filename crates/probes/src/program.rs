@@ -36,8 +36,8 @@ const EXIT: Option<(u16, &[u8])> = Some((
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const EXIT: Option<(u16, &[u8])> = None;
 
-/// An ELF program of under 200 bytes for this machine (System V ABI, chapters 4 and 5): one segment that holds the file itself and
-/// a header that asks for a stack which is not executable.
+/// An ELF program of under 200 bytes for this machine (System V ABI, chapters 4 and 5): one segment that holds the file
+/// itself and a header that asks for a stack which is not executable.
 fn tiny_elf(machine: u16, code: &[u8]) -> Vec<u8> {
     let start = HEADER + 2 * SEGMENT;
     let size = (start + code.len()) as u64;
@@ -83,7 +83,10 @@ pub fn tiny(dir: &Path) -> Result<PathBuf, Stop> {
         .and_then(|mut file| file.write_all(&tiny_elf(machine, code)));
     written.map_err(|e| Stop::Fail(format!("cannot write the program {}: {e}", path.display())))?;
     if !executable(&path) {
-        return Err(Stop::Skip(format!("programs may not be executed in {}: its file system is mounted noexec", dir.display())));
+        return Err(Stop::Skip(format!(
+            "programs may not be executed in {}: its file system is mounted noexec",
+            dir.display()
+        )));
     }
     Ok(path)
 }
@@ -100,7 +103,9 @@ const DYNAMIC: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/s
 /// The first of [`DYNAMIC`] that is here, may be executed, and asks for a dynamic loader.
 pub fn dynamic() -> Result<PathBuf, Stop> {
     let found = DYNAMIC.iter().map(Path::new).find(|p| executable(p) && is_dynamic(p));
-    found.map(Path::to_path_buf).ok_or_else(|| Stop::Skip("none of /bin/true, /usr/bin/true is a dynamically linked program here".into()))
+    found
+        .map(Path::to_path_buf)
+        .ok_or_else(|| Stop::Skip("none of /bin/true, /usr/bin/true is a dynamically linked program here".into()))
 }
 
 fn is_dynamic(path: &Path) -> bool {

@@ -1,7 +1,8 @@
-//! What the parent tells a probe process, and what it answers: short lines of text, so that a probe may also be a C program.
+//! What the parent tells a probe process, and what it answers: short lines of text, so that a probe may also be a C
+//! program.
 //!
-//! The request is the argument list: `__probe NAME SLICE_NS BATCH_OPS CPUS COUNTERS DIR [KEY=VALUE...]`, with `BATCH_OPS` the
-//! batch size of an earlier process or 0, `CPUS` a comma list, `COUNTERS` 0 or 1.
+//! The request is the argument list: `__probe NAME SLICE_NS BATCH_OPS CPUS COUNTERS DIR
+//! [KEY=VALUE...]`, with `BATCH_OPS` the batch size of an earlier process or 0, `CPUS` a comma list, `COUNTERS` 0 or 1.
 //!
 //! The answer, on standard output, written after measuring:
 //!
@@ -73,7 +74,8 @@ impl Request {
         let probe = args.next()?;
         let slice_ns = args.next()?.parse().ok()?;
         let batch = args.next()?.parse().ok()?;
-        let cpus = args.next()?.split(',').filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect::<Option<Vec<_>>>()?;
+        let cpus =
+            args.next()?.split(',').filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect::<Option<Vec<_>>>()?;
         let counters = args.next()? == "1";
         let dir = PathBuf::from(args.next()?);
         let mut params = Params::new();
@@ -111,7 +113,10 @@ pub fn parse_answer(text: &str, unit: Unit) -> Slice {
             _ => None,
         };
         if understood.is_none() {
-            return Slice::Failed(format!("the probe answered “{}”, which means nothing", line.chars().take(60).collect::<String>()));
+            return Slice::Failed(format!(
+                "the probe answered “{}”, which means nothing",
+                line.chars().take(60).collect::<String>()
+            ));
         }
     }
     match (whole, samples.values.is_empty()) {
@@ -128,7 +133,8 @@ fn push(samples: &mut Samples, value: f64, flag: bool) {
     samples.values.push(six_digits(value));
 }
 
-/// A batch of a quarter of a millisecond is timed to a few parts in a million, so further digits would only make the record larger.
+/// A batch of a quarter of a millisecond is timed to a few parts in a million, so further digits would only make the
+/// record larger.
 fn six_digits(value: f64) -> f64 {
     if value == 0.0 {
         return value;
@@ -205,7 +211,16 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_cut_short_or_senseless_is_a_failure() {
-        for bad in ["", "s 10 500 0\n", "end\n", "s 10\nend\n", "s 10 0 0\nend", "s 0 10 0\nend", "v inf 0\nend", "hello\nend\n"] {
+        for bad in [
+            "",
+            "s 10 500 0\n",
+            "end\n",
+            "s 10\nend\n",
+            "s 10 0 0\nend",
+            "s 0 10 0\nend",
+            "v inf 0\nend",
+            "hello\nend\n",
+        ] {
             assert!(matches!(parse_answer(bad, Unit::Nanoseconds), Slice::Failed(_)), "{bad:?}");
         }
         assert_eq!(parse_answer("skip needs two CPUs", Unit::Nanoseconds), Slice::Skipped("needs two CPUs".into()));

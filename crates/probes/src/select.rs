@@ -28,7 +28,8 @@ impl Idle {
         // The peers go above the ends that are asked, so that those are adjacent, as a server's are.
         let above = count + 32;
         allow_descriptors(above + count)?;
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|e| Stop::Fail(format!("cannot listen on 127.0.0.1: {e}")))?;
+        let listener =
+            TcpListener::bind(("127.0.0.1", 0)).map_err(|e| Stop::Fail(format!("cannot listen on 127.0.0.1: {e}")))?;
         let address = listener.local_addr()?;
         let mut idle = Idle { asked: Vec::with_capacity(count), _peers: Vec::with_capacity(count) };
         for _ in 0..count {
@@ -84,12 +85,15 @@ fn none_ready(rc: i32) -> io::Result<()> {
 
 fn select(s: &mut Session) -> Result<(), Stop> {
     let idle = Idle::connect(s)?;
-    // SAFETY: an fd_set is plain bits, zeroed is the empty set, and every descriptor is below FD_SETSIZE (MAX_FDS and a few more).
+    // SAFETY: an fd_set is plain bits, zeroed is the empty set, and every descriptor is below FD_SETSIZE (MAX_FDS and a
+    // few more).
     let (set, end) = unsafe {
         let mut set: libc::fd_set = std::mem::zeroed();
         for fd in idle.fds() {
             if fd as usize >= libc::FD_SETSIZE {
-                return Err(Stop::Skip("this process inherited so many descriptors that select cannot name the sockets".into()));
+                return Err(Stop::Skip(
+                    "this process inherited so many descriptors that select cannot name the sockets".into(),
+                ));
             }
             libc::FD_SET(fd, &mut set);
         }
@@ -109,7 +113,8 @@ fn select(s: &mut Session) -> Result<(), Stop> {
 
 fn poll(s: &mut Session) -> Result<(), Stop> {
     let idle = Idle::connect(s)?;
-    let mut list: Vec<libc::pollfd> = idle.fds().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let mut list: Vec<libc::pollfd> =
+        idle.fds().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     s.batches(|ops| {
         for _ in 0..ops {
             // SAFETY: the list is as long as the count says.
@@ -147,7 +152,8 @@ pub static PROBES: &[Probe] = &[
         name: "syscall.select",
         lmbench: Some("slct TCP"),
         summary: "select over idle TCP connections",
-        timed: "select for reading over as many idle loopback TCP connections, on adjacent descriptors, with a zero timeout, and the copy of the \
+        timed: "select for reading over as many idle loopback TCP connections, on adjacent descriptors, with a zero \
+            timeout, and the copy of the \
          set before each call; none is ever ready.",
         pitfalls: "grows with the highest descriptor as well as with their number.",
         run: select,

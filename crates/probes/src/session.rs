@@ -38,7 +38,8 @@ impl Stop {
     }
 }
 
-/// How often the steal counter and the pace are read, in nanoseconds: each costs some ten microseconds, and steal moves in steps of a tick.
+/// How often the steal counter and the pace are read, in nanoseconds: each costs some ten microseconds, and steal moves
+/// in steps of a tick.
 const CHECK_EVERY_NS: u64 = 8_000_000;
 
 /// How long the counted batches may take, in nanoseconds.
@@ -90,7 +91,9 @@ impl Session {
     /// Confines the process to the first CPU of the request. Partners are placed by [`crate::peer`].
     pub(crate) fn pin(&self) -> Result<(), Stop> {
         match self.request.cpus.first() {
-            Some(&cpu) => fingerpost_sys::affinity::pin(&[cpu]).map_err(|e| Stop::Fail(format!("cannot use CPU {cpu}: {e}"))),
+            Some(&cpu) => {
+                fingerpost_sys::affinity::pin(&[cpu]).map_err(|e| Stop::Fail(format!("cannot use CPU {cpu}: {e}")))
+            }
             None => Ok(()),
         }
     }
@@ -125,8 +128,8 @@ impl Session {
         &self.request.cpus
     }
 
-    /// The CPU for a partner process: the same for `placement=same`, the next one for `cross`. A partner on the same CPU makes
-    /// being switched out part of the operation: see [`Session::share_cpu`].
+    /// The CPU for a partner process: the same for `placement=same`, the next one for `cross`. A partner on the same
+    /// CPU makes being switched out part of the operation: see [`Session::share_cpu`].
     pub fn partner_cpu(&self) -> Result<usize, Stop> {
         let cpus = &self.request.cpus;
         match (self.word("placement", &["same", "cross"])?, cpus.as_slice()) {
@@ -145,8 +148,9 @@ impl Session {
         second.ok_or_else(|| Stop::Skip("needs two CPUs, and this process may use one".into()))
     }
 
-    /// Says that partners run on this process's CPU. A partner that is woken may take the CPU at once, which the kernel counts as
-    /// an involuntary switch; to leave out such batches would leave out the usual case. Only migration and steal disturb then.
+    /// Says that partners run on this process's CPU. A partner that is woken may take the CPU at once, which the kernel
+    /// counts as an involuntary switch; to leave out such batches would leave out the usual case. Only migration and
+    /// steal disturb then.
     pub fn share_cpu(&self) {
         self.shares_cpu.set(true);
     }
@@ -184,8 +188,8 @@ impl Session {
         })
     }
 
-    /// Measures `body`, which does its operation as often as it is told and returns the nanoseconds of that alone: for operations
-    /// that need something to be set up before, or cleared away after, each batch.
+    /// Measures `body`, which does its operation as often as it is told and returns the nanoseconds of that alone: for
+    /// operations that need something to be set up before, or cleared away after, each batch.
     pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
         self.begin();
         self.batch = self.calibrate(&mut body)?;
@@ -233,8 +237,8 @@ impl Session {
         Ok(())
     }
 
-    /// As [`Session::values`], for a `body` that also tells whether it saw a disturbance that this thread cannot see, such as a
-    /// partner that lost its CPU.
+    /// As [`Session::values`], for a `body` that also tells whether it saw a disturbance that this thread cannot see,
+    /// such as a partner that lost its CPU.
     pub fn marked_values(&mut self, mut body: impl FnMut() -> Result<(f64, bool), Stop>) -> Result<(), Stop> {
         self.begin_values();
         let mut pace = Pace::start(self.second_cpu());
@@ -292,7 +296,8 @@ impl Session {
         Ok(calibrator.ops())
     }
 
-    /// Counts instructions and cycles over a few more batches, after the timed ones: open counters make every switch slower.
+    /// Counts instructions and cycles over a few more batches, after the timed ones: open counters make every switch
+    /// slower.
     ///
     /// What a batch sets up and clears away outside of its timing is counted with it. A partner process is not counted.
     fn count(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
@@ -323,7 +328,11 @@ impl Session {
         let _ = writeln!(out, "resident {}\nbatch {}", self.resident, self.batch);
         for s in &self.samples {
             let flag = u8::from(s.disturbed);
-            let _ = if self.direct { writeln!(out, "v {} {flag}", s.value) } else { writeln!(out, "s {} {} {flag}", s.work, s.ns) };
+            let _ = if self.direct {
+                writeln!(out, "v {} {flag}", s.value)
+            } else {
+                writeln!(out, "s {} {} {flag}", s.work, s.ns)
+            };
         }
         for ns in &self.pace {
             let _ = writeln!(out, "p {ns}");
@@ -347,7 +356,8 @@ struct Watch {
 impl Watch {
     fn start(cpu: Option<usize>, ignores_switches: bool) -> Watch {
         let stat = cpu.and_then(|cpu| Some((std::fs::File::open("/proc/stat").ok()?, cpu)));
-        let mut watch = Watch { ignores_switches, switches: involuntary_switches(), cpu: current_cpu(), stat, steal: 0 };
+        let mut watch =
+            Watch { ignores_switches, switches: involuntary_switches(), cpu: current_cpu(), stat, steal: 0 };
         watch.steal = watch.read_steal();
         watch
     }
@@ -448,7 +458,8 @@ mod tests {
 
     #[test]
     fn steal_is_read_from_the_right_cpu() {
-        let stat = "cpu  1 2 3 4 5 6 7 88 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu1 1 2 3 4 5 6 7 80 0 0\ncpu10 0 0 0 0 0 0 0 9 0 0\n";
+        let stat = "cpu  1 2 3 4 5 6 7 88 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu1 1 2 3 4 5 6 7 80 0 0\ncpu10 0 0 0 0 0 0 \
+            0 9 0 0\n";
         assert_eq!(steal_of(stat, 1), Some(80));
         assert_eq!(steal_of(stat, 10), Some(9));
         assert_eq!(steal_of(stat, 3), None);

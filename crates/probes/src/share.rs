@@ -18,7 +18,8 @@ impl<T: Sync + Default> Shared<T> {
     /// Maps it and puts the default value there.
     pub fn new() -> Result<Shared<T>, Stop> {
         let at = new_mapping(size_of::<T>(), READ_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)? as *mut T;
-        // SAFETY: an anonymous mapping of the value's size, page-aligned, is valid memory for it; it is written before any use.
+        // SAFETY: an anonymous mapping of the value's size, page-aligned, is valid memory for it; it is written before
+        // any use.
         unsafe { at.write(T::default()) };
         Ok(Shared { at })
     }
@@ -46,12 +47,13 @@ pub struct Word(pub AtomicU32);
 
 /// Places of what two CPUs want, for an operation that goes from one to the next.
 ///
-/// How far a cache line travels depends on where its home is: on the slice of the last cache that its address belongs to, and on the node
-/// of its memory, which in a guest can be another one for each page. One place would make each process a draw of its own.
+/// How far a cache line travels depends on where its home is: on the slice of the last cache that its address belongs
+/// to, and on the node of its memory, which in a guest can be another one for each page. One place would make each
+/// process a draw of its own.
 pub const PLACES: usize = 32;
 
-/// A value on a page of its own and, in an array, in another place of its page than its neighbours, which would crowd each other out of
-/// one set of a cache.
+/// A value on a page of its own and, in an array, in another place of its page than its neighbours, which would crowd
+/// each other out of one set of a cache.
 #[repr(align(128))]
 pub struct Place<T> {
     /// What is there.
@@ -78,7 +80,9 @@ impl Word {
     pub fn wait_while(&self, value: u32, flags: i32) -> io::Result<()> {
         while self.0.load(Ordering::Acquire) == value {
             // SAFETY: the word is valid for the call, and the kernel only reads it.
-            let rc = unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT | flags, value, std::ptr::null::<u8>()) };
+            let rc = unsafe {
+                libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT | flags, value, std::ptr::null::<u8>())
+            };
             if rc < 0 {
                 match io::Error::last_os_error() {
                     e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {}

@@ -59,7 +59,8 @@ fn handle(s: &mut Session) -> Result<(), Stop> {
     s.batches(|ops| {
         let before = CAUGHT.load(Relaxed);
         for _ in 0..ops {
-            // SAFETY: the signal is for this process, and its handler only counts. With one thread it is delivered before kill returns.
+            // SAFETY: the signal is for this process, and its handler only counts. With one thread it is delivered
+            // before kill returns.
             check(i64::from(unsafe { libc::kill(me, libc::SIGUSR1) }))?;
         }
         all_caught(before, ops)
@@ -69,8 +70,8 @@ fn handle(s: &mut Session) -> Result<(), Stop> {
 /// Counts the fault and steps over the store that raised it. Any other fault is left to end the process as it should.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 extern "C" fn step_over(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid siginfo and ucontext to a handler that asked for them. The address is that of the store in
-    // `forbidden_store`, the only one that writes there, so its length is known.
+    // SAFETY: the kernel passes a valid siginfo and ucontext to a handler that asked for them. The address is that of
+    // the store in `forbidden_store`, the only one that writes there, so its length is known.
     unsafe {
         if (*info).si_addr() as usize != FORBIDDEN.load(Relaxed) {
             libc::signal(signal, libc::SIG_DFL);
@@ -105,7 +106,8 @@ fn forbidden_store(address: usize) {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn fault(s: &mut Session) -> Result<(), Stop> {
     let page = new_mapping(page_size(), libc::PROT_READ, ANONYMOUS, -1)?;
-    // SAFETY: the page is readable. Reading it once makes it present, so that the write meets the protection and no missing page.
+    // SAFETY: the page is readable. Reading it once makes it present, so that the write meets the protection and no
+    // missing page.
     unsafe { (page as *const u8).read_volatile() };
     FORBIDDEN.store(page, Relaxed);
     set_action(libc::SIGSEGV, &action(step_over as *const () as usize, libc::SA_SIGINFO))?;
@@ -144,7 +146,8 @@ pub static PROBES: &[Probe] = &[
         entries: Some(2.0),
         lmbench: Some("sig hndl"),
         summary: "send oneself a signal and handle it",
-        timed: "kill of the own process with SIGUSR1, the frame on the stack, a handler that counts, and the return from it.",
+        timed: "kill of the own process with SIGUSR1, the frame on the stack, a handler that counts, and the return \
+            from it.",
         pitfalls: "the frame holds the vector registers: a CPU with wider ones takes longer.",
         run: handle,
         ..FAMILY
@@ -154,8 +157,10 @@ pub static PROBES: &[Probe] = &[
         exercises: Some(Exercises::Fault),
         lmbench: Some("Prot Fault"),
         summary: "a forbidden write, caught",
-        timed: "a store to a present read-only page: the CPU's fault, SIGSEGV, a handler that counts and steps over the store, and the return.",
-        pitfalls: "lmbench's handler returns to the same store instead of stepping over it; the path through the kernel is the same.",
+        timed: "a store to a present read-only page: the CPU's fault, SIGSEGV, a handler that counts and steps over \
+            the store, and the return.",
+        pitfalls: "lmbench's handler returns to the same store instead of stepping over it; the path through the \
+            kernel is the same.",
         run: fault,
         ..FAMILY
     },

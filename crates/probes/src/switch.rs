@@ -36,7 +36,9 @@ fn pass_on(data: &[u64], from: &File, to: &File) -> io::Result<()> {
 fn ring(s: &mut Session) -> Result<(), Stop> {
     let (tasks, footprint) = (s.int("tasks", 2)?, s.int("footprint", 0)?);
     if tasks > MAX_TASKS || footprint > MAX_FOOTPRINT {
-        return Err(Stop::Fail(format!("a ring has at most {MAX_TASKS} tasks with a footprint of at most {MAX_FOOTPRINT} bytes")));
+        return Err(Stop::Fail(format!(
+            "a ring has at most {MAX_TASKS} tasks with a footprint of at most {MAX_FOOTPRINT} bytes"
+        )));
     }
     let other = s.partner_cpu()?;
     let ours = s.cpus().first().copied().unwrap_or(other);
@@ -74,7 +76,8 @@ fn pass_only(data: &[u64], from: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// What lmbench takes off each hop: the same pipe, work and calls in one process that never switches. The median of some batches.
+/// What lmbench takes off each hop: the same pipe, work and calls in one process that never switches. The median of
+/// some batches.
 fn overhead(s: &Session, data: &[u64], pipe: &(File, File)) -> Result<f64, Stop> {
     let ops = 32u64;
     let mut batches = [0u64; OVERHEAD_BATCHES];
@@ -111,7 +114,9 @@ fn rings() -> Vec<Params> {
         (16, 64, "cross"),
     ];
     rows.iter()
-        .map(|&(tasks, kib, placement)| Params::new().with("tasks", tasks).with("footprint", kib << 10).with("placement", placement))
+        .map(|&(tasks, kib, placement)| {
+            Params::new().with("tasks", tasks).with("footprint", kib << 10).with("placement", placement)
+        })
         .collect()
 }
 
@@ -120,10 +125,13 @@ pub static PROBES: &[Probe] = &[Probe {
     name: "switch.ring",
     lmbench: Some("{tasks}p/{footprint}K ctxsw"),
     summary: "one hop of a token through a ring of processes",
-    timed: "one hop: read of a byte from a pipe, adding up the process's footprint, write of the byte into the next process's pipe, and the \
+    timed: "one hop: read of a byte from a pipe, adding up the process's footprint, write of the byte into the next \
+        process's pipe, and the \
             switch to it. The whole hop.",
-    pitfalls: "lmbench takes off what pipe and adding up cost in one process that never switches; here that is the counter overhead_ns, \
-               since the difference of two figures repeats worse than either. Across CPUs neighbours of the ring are on different CPUs: a \
+    pitfalls: "lmbench takes off what pipe and adding up cost in one process that never switches; here that is the \
+        counter overhead_ns, \
+               since the difference of two figures repeats worse than either. Across CPUs neighbours of the ring are \
+               on different CPUs: a \
                hop is then a wake-up of an idle CPU, not a switch.",
     nature: Nature::Blocks,
     variants: rings,

@@ -16,7 +16,8 @@ const STACK: usize = 64 << 10;
 /// The most threads that contend for one lock.
 const MAX_THREADS: i64 = 64;
 
-/// How long one value of a fight is taken over: long against the time slices in which threads of one CPU take turns holding it.
+/// How long one value of a fight is taken over: long against the time slices in which threads of one CPU take turns
+/// holding it.
 const WINDOW_NS: u64 = 2_000_000;
 
 /// Acquisitions between two looks at the clock.
@@ -54,7 +55,8 @@ impl Mutex {
     /// Lock, count, unlock.
     #[inline(always)]
     fn once(&self) -> io::Result<()> {
-        // SAFETY: the lock is initialised and does not move while borrowed; the word is touched between lock and unlock.
+        // SAFETY: the lock is initialised and does not move while borrowed; the word is touched between lock and
+        // unlock.
         unsafe {
             done(libc::pthread_mutex_lock(self.lock.get()))?;
             let count = self.guarded.get();
@@ -88,8 +90,8 @@ impl RwLock {
     }
 }
 
-/// Measures an operation that nobody disputes, in a process with a second thread that sleeps: the C library leaves out the atomic
-/// instructions while there is only one.
+/// Measures an operation that nobody disputes, in a process with a second thread that sleeps: the C library leaves out
+/// the atomic instructions while there is only one.
 fn undisputed(s: &mut Session, once: impl Fn() -> io::Result<()> + Sync) -> Result<(), Stop> {
     let sleep = Word::default();
     thread::scope(|scope| {
@@ -118,8 +120,9 @@ fn switches() -> [i64; 2] {
     [usage.ru_nvcsw, usage.ru_nivcsw]
 }
 
-/// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs in turn, on one lock after the
-/// other: wall time divided by the acquisitions of all. Returns the locks, and how often one was taken, warm-up included.
+/// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs in turn, on one
+/// lock after the other: wall time divided by the acquisitions of all. Returns the locks, and how often one was taken,
+/// warm-up included.
 fn disputed<L: Default + Sync>(
     s: &mut Session,
     threads: usize,
@@ -131,7 +134,12 @@ fn disputed<L: Default + Sync>(
         s.share_cpu();
     }
     let locks: Vec<Place<L>> = (0..PLACES).map(|_| Place::default()).collect();
-    let fight = Fight { locks: &locks, once, current: Word::default(), tallies: (0..threads).map(|_| Tally::default()).collect() };
+    let fight = Fight {
+        locks: &locks,
+        once,
+        current: Word::default(),
+        tallies: (0..threads).map(|_| Tally::default()).collect(),
+    };
     let ready = AtomicUsize::new(1);
     let fighter = |n: usize| -> io::Result<()> {
         let pinned = fingerpost_sys::affinity::pin(&[cpus[n % 2]]);
@@ -166,7 +174,8 @@ const NO_LOCK: u32 = u32::MAX;
 struct Fight<'a, L, F> {
     locks: &'a [Place<L>],
     once: F,
-    /// Which lock is fought for, on a line of its own, as all look at it before each acquisition; [`NO_LOCK`] ends the fight.
+    /// Which lock is fought for, on a line of its own, as all look at it before each acquisition; [`NO_LOCK`] ends the
+    /// fight.
     current: Word,
     tallies: Vec<Tally>,
 }
@@ -192,8 +201,8 @@ impl<L, F: Fn(&L) -> io::Result<()>> Fight<'_, L, F> {
 
 /// The first thread's part of a fight: it fights along, takes it from lock to lock, and takes a value per window.
 fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, fight: &Fight<L, F>) -> Result<(), Stop> {
-    // Where each thread has a CPU to itself, one that was pushed off it, or that never came to the fight, spoils the window. Threads
-    // that share a CPU push each other off all the time.
+    // Where each thread has a CPU to itself, one that was pushed off it, or that never came to the fight, spoils the
+    // window. Threads that share a CPU push each other off all the time.
     let alone = fight.tallies.len() <= 2;
     let window = || -> Result<(f64, bool), Stop> {
         let (each, pushed, begin) = (fight.by_thread(), switches()[1], now_ns());
@@ -352,8 +361,10 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "sync.mutex",
         summary: "take and release a mutex that nobody else wants",
-        timed: "pthread_mutex_lock, one addition to a word that it guards, and pthread_mutex_unlock, with a second thread asleep.",
-        pitfalls: "with one thread in the process the C library leaves out the atomic instructions, and the figure would be a third.",
+        timed: "pthread_mutex_lock, one addition to a word that it guards, and pthread_mutex_unlock, with a second \
+            thread asleep.",
+        pitfalls: "with one thread in the process the C library leaves out the atomic instructions, and the figure \
+            would be a third.",
         run: mutex,
         ..FAMILY
     },
@@ -361,11 +372,15 @@ pub static PROBES: &[Probe] = &[
         name: "sync.mutex_contended",
         summary: "take and release a mutex that other threads want too",
         version: 2,
-        timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word that it guards and \
-                releases it, without a pause; the threads are on two CPUs in turn. 32 mutexes, each in a page of its own, are contended for \
+        timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word \
+            that it guards and \
+                releases it, without a pause; the threads are on two CPUs in turn. 32 mutexes, each in a page of its \
+                own, are contended for \
                 one after the other, for 63 µs each. Counters: switches per acquisition.",
-        pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure is throughput, not \
-                   the wait of one thread. In version 1 it was one mutex, whose place in memory decided as much as the lock.",
+        pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure \
+            is throughput, not \
+                   the wait of one thread. In version 1 it was one mutex, whose place in memory decided as much as the \
+                   lock.",
         nature: Nature::Contends,
         cpus: 2,
         variants: || rows("threads", [2, 4]),
@@ -375,9 +390,12 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "sync.rwlock",
         summary: "take and release a read-write lock for reading",
-        timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread asleep); with more, wall \
-                time divided by the acquisitions of all threads, readers every one, on two CPUs in turn, of 32 locks one after the other.",
-        pitfalls: "readers do not exclude each other, and still contend for the lock's cache line: two of them can be slower than one.",
+        timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread \
+            asleep); with more, wall \
+                time divided by the acquisitions of all threads, readers every one, on two CPUs in turn, of 32 locks \
+                one after the other.",
+        pitfalls: "readers do not exclude each other, and still contend for the lock's cache line: two of them can be \
+            slower than one.",
         version: 3,
         nature: Nature::Contends,
         variants: || rows("threads", [1, 2]),
@@ -387,7 +405,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "sync.condvar",
         summary: "wake another thread and be woken by condition variables",
-        timed: "with a mutex held, give the turn away, pthread_cond_signal, and pthread_cond_wait until the partner thread has done the same.",
+        timed: "with a mutex held, give the turn away, pthread_cond_signal, and pthread_cond_wait until the partner \
+            thread has done the same.",
         pitfalls: "the woken thread may find the mutex still held and sleep once more.",
         nature: Nature::Blocks,
         variants: placements,

@@ -12,7 +12,8 @@ use crate::session::{Session, Stop};
 fn null(s: &mut Session) -> Result<(), Stop> {
     s.batches(|ops| {
         for _ in 0..ops {
-            // SAFETY: getppid takes nothing and touches nothing. The raw number keeps the C library from caching the answer.
+            // SAFETY: getppid takes nothing and touches nothing. The raw number keeps the C library from caching the
+            // answer.
             unsafe { libc::syscall(libc::SYS_getppid) };
         }
         Ok(())
@@ -103,7 +104,8 @@ pub static PROBES: &[Probe] = &[
         calls: &["futex", "fcntl", "lseek"],
         summary: "a system call that does next to nothing: getppid",
         timed: "getppid by its raw number: entry, a field of the task, exit.",
-        pitfalls: "a seccomp filter (containers) and speculation mitigations show here first. Others can be cheaper: on one guest with Linux 6.18 getuid took \
+        pitfalls: "a seccomp filter (containers) and speculation mitigations show here first. Others can be cheaper: \
+            on one guest with Linux 6.18 getuid took \
                    a quarter less.",
         run: null,
         ..FAMILY
@@ -133,7 +135,8 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("stat"),
         calls: &["stat", "newfstatat"],
         summary: "stat of a file by its path",
-        timed: "stat of an empty file in the work directory by its absolute path: path walk in the cache, attributes, exit.",
+        timed: "stat of an empty file in the work directory by its absolute path: path walk in the cache, attributes, \
+            exit.",
         pitfalls: "each component of the work directory's path costs a step of the walk.",
         run: stat,
         ..FAMILY
@@ -153,7 +156,8 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("open clos"),
         calls: &["openat"],
         summary: "open a file and close it",
-        timed: "open of an empty file in the work directory read-only by its absolute path, and close of the descriptor.",
+        timed: "open of an empty file in the work directory read-only by its absolute path, and close of the \
+            descriptor.",
         pitfalls: "each component of the work directory's path costs a step of the walk.",
         run: open_close,
         ..FAMILY

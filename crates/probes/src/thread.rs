@@ -39,8 +39,10 @@ pub static PROBES: &[Probe] = &[Probe {
     name: "thread.create",
     calls: &["clone"],
     summary: "create a thread and join it",
-    timed: "pthread_create with default attributes of a thread that returns at once, on the same CPU, and pthread_join.",
-    pitfalls: "the C library keeps the stack of an ended thread for the next one, so that mapping a stack is not in the figure.",
+    timed: "pthread_create with default attributes of a thread that returns at once, on the same CPU, and \
+        pthread_join.",
+    pitfalls: "the C library keeps the stack of an ended thread for the next one, so that mapping a stack is not in \
+        the figure.",
     nature: Nature::Blocks,
     run: create,
     ..latency(&table::PROCESSES, Exercises::Thread)

@@ -1,7 +1,7 @@
 //! Memory mappings and page faults.
 //!
-//! All anonymous mappings here are advised against huge pages (`MADV_NOHUGEPAGE`): whether the kernel has a huge page to spare must
-//! not decide the figure. Kernels built without huge pages refuse the advice, which comes to the same.
+//! All anonymous mappings here are advised against huge pages (`MADV_NOHUGEPAGE`): whether the kernel has a huge page
+//! to spare must not decide the figure. Kernels built without huge pages refuse the advice, which comes to the same.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -12,15 +12,17 @@ use crate::call::{ANONYMOUS, READ_WRITE, check, in_chunks, map, page_size, unmap
 use crate::probe::{Exercises, HostDependence, Probe, latency, rows, table};
 use crate::session::{Session, Stop, now_ns};
 
-/// Pages that are touched between two readings of the clock, where rows with few pages take several regions together: enough to
-/// make the two readings a small share, few enough to stay a small process.
+/// Pages that are touched between two readings of the clock, where rows with few pages take several regions together:
+/// enough to make the two readings a small share, few enough to stay a small process.
 const TOUCHED_AT_ONCE: usize = 64;
 
-/// The same for pages that are only unmapped, each of which takes far less time. No more than the kernel keeps at hand for the next
-/// user of this CPU: what is beyond that goes back to a common store, so that larger bursts are slower per page.
+/// The same for pages that are only unmapped, each of which takes far less time. No more than the kernel keeps at hand
+/// for the next user of this CPU: what is beyond that goes back to a common store, so that larger bursts are slower per
+/// page.
 const UNMAPPED_AT_ONCE: usize = 256;
 
-/// The length of a batch of unmapping: shorter than others, because mapping and touching, outside of it, take three times as long.
+/// The length of a batch of unmapping: shorter than others, because mapping and touching, outside of it, take three
+/// times as long.
 const MORE_OUTSIDE_NS: u64 = 100_000;
 
 /// The most pages that a row may ask for.
@@ -32,8 +34,8 @@ const MAX_REGIONS: usize = 64;
 /// Mappings between two readings of the clock, for the probe that touches none of them.
 const MAPPINGS_AT_ONCE: usize = 32;
 
-/// Single pages mapped above the holes: more than a node of the kernel's tree of mappings holds (16), so that the nodes of the holes
-/// hold nothing else, whatever the process had mapped before.
+/// Single pages mapped above the holes: more than a node of the kernel's tree of mappings holds (16), so that the nodes
+/// of the holes hold nothing else, whatever the process had mapped before.
 const APART: usize = 17;
 
 fn advise_small_pages(at: usize, bytes: usize) {
@@ -49,8 +51,8 @@ fn pages(s: &Session) -> Result<usize, Stop> {
     }
 }
 
-/// Equal regions in a reserved range of addresses, each in page tables of its own, with unmapped space between them, so that no two
-/// mappings merge and a fresh region starts without page tables, as a fresh mapping of a program does.
+/// Equal regions in a reserved range of addresses, each in page tables of its own, with unmapped space between them, so
+/// that no two mappings merge and a fresh region starts without page tables, as a fresh mapping of a program does.
 struct Regions {
     first: usize,
     stride: usize,
@@ -99,7 +101,8 @@ impl Regions {
 
     /// Takes everything out of the first `count` regions, page tables included, and keeps the addresses reserved.
     fn clear(&self, count: usize) -> io::Result<()> {
-        map(self.first, self.stride * count, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED, -1).map(drop)
+        map(self.first, self.stride * count, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED, -1)
+            .map(drop)
     }
 
     /// Writes one byte of every page of the first `count` regions.
@@ -135,11 +138,13 @@ fn timed(work: impl FnOnce() -> io::Result<()>) -> io::Result<u64> {
 
 /// Leaves holes of this size between reserved ones, as earlier unmapping does in a program that has run for a while.
 ///
-/// The kernel keeps mappings in a tree whose nodes split as they fill. Growing the tree would make the figure depend on how many
-/// mappings the process happens to have (7 % between two programs here); filling a hole changes one entry of a node in place.
+/// The kernel keeps mappings in a tree whose nodes split as they fill. Growing the tree would make the figure depend on
+/// how many mappings the process happens to have (7 % between two programs here); filling a hole changes one entry of a
+/// node in place.
 fn make_holes(bytes: usize) -> io::Result<()> {
     // Neighbours with different rights do not merge into one mapping.
-    (0..APART).try_for_each(|i| map(0, page_size(), [libc::PROT_NONE, libc::PROT_READ][i % 2], ANONYMOUS, -1).map(drop))?;
+    (0..APART)
+        .try_for_each(|i| map(0, page_size(), [libc::PROT_NONE, libc::PROT_READ][i % 2], ANONYMOUS, -1).map(drop))?;
     let start = map(0, bytes * (2 * MAPPINGS_AT_ONCE + 1), libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
     (0..MAPPINGS_AT_ONCE).try_for_each(|i| unmap(start + bytes * (2 * i + 1), bytes))
 }
@@ -271,8 +276,10 @@ pub static PROBES: &[Probe] = &[
         name: "vm.mmap",
         calls: &["mmap"],
         summary: "map anonymous memory",
-        timed: "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that size; unmapping is outside.",
-        pitfalls: "in a process without holes the kernel's tree of mappings grows, which costs a third more; lmbench maps a file, touches and unmaps it.",
+        timed: "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that \
+            size; unmapping is outside.",
+        pitfalls: "in a process without holes the kernel's tree of mappings grows, which costs a third more; lmbench \
+            maps a file, touches and unmaps it.",
         variants: || rows("pages", [256]),
         run: mmap,
         ..FAMILY
@@ -282,7 +289,8 @@ pub static PROBES: &[Probe] = &[
         depends_on_host: Some(HostDependence::Pages),
         calls: &["munmap"],
         summary: "unmap touched memory",
-        timed: "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages and its page table are freed.",
+        timed: "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages \
+            and its page table are freed.",
         variants: || rows("pages", [1, 256]),
         run: munmap,
         ..FAMILY
@@ -292,8 +300,10 @@ pub static PROBES: &[Probe] = &[
         entries: Some(1.0),
         calls: &["mprotect"],
         summary: "change the rights of touched memory",
-        timed: "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is the mean of both ways.",
-        pitfalls: "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for that as well.",
+        timed: "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is \
+            the mean of both ways.",
+        pitfalls: "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for \
+            that as well.",
         variants: || rows("pages", [1, 256]),
         run: mprotect,
         ..FAMILY
@@ -302,8 +312,10 @@ pub static PROBES: &[Probe] = &[
         name: "vm.fault_anon",
         depends_on_host: Some(HostDependence::Pages),
         summary: "first touch of anonymous memory, per page",
-        timed: "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, zero-filling included.",
-        pitfalls: "with one page per region each fault also makes a page table. The region asks for no huge pages (MADV_NOHUGEPAGE): a program that has them faults less often and longer.",
+        timed: "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, \
+            zero-filling included.",
+        pitfalls: "with one page per region each fault also makes a page table. The region asks for no huge pages \
+            (MADV_NOHUGEPAGE): a program that has them faults less often and longer.",
         variants: || rows("pages", [1, 256]),
         run: fault_anon,
         ..FAMILY
@@ -313,8 +325,10 @@ pub static PROBES: &[Probe] = &[
         name: "vm.fault_file",
         depends_on_host: Some(HostDependence::Pages),
         summary: "first touch of a mapped file, per page",
-        timed: "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page cache; per page.",
-        pitfalls: "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages of the large region faults; \
+        timed: "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page \
+            cache; per page.",
+        pitfalls: "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages \
+            of the large region faults; \
              with one page per region each fault also makes a page table.",
         variants: || rows("pages", [1, 256]),
         run: fault_file,
@@ -323,7 +337,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "vm.fault_cow",
         summary: "first write to a shared page, per page",
-        timed: "a write to each page, in order, of a private mapping of a cached file whose pages have been read: fault, new page, copy; per page.",
+        timed: "a write to each page, in order, of a private mapping of a cached file whose pages have been read: \
+            fault, new page, copy; per page.",
         pitfalls: "a write after fork takes the same path through the kernel.",
         variants: || rows("pages", [256]),
         run: fault_cow,

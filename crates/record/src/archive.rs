@@ -1,7 +1,7 @@
 //! The archive: a directory of run files, one per run, named by its id.
 //!
-//! There is no index and no lock. A run file appears under its name only when it is whole (written beside, then renamed), so readers
-//! and writers need not know of each other, and a directory copied by hand is an archive too.
+//! There is no index and no lock. A run file appears under its name only when it is whole (written beside, then
+//! renamed), so readers and writers need not know of each other, and a directory copied by hand is an archive too.
 
 mod error;
 mod head;
@@ -56,7 +56,8 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Where runs are kept: `$FINGERPOST_HOME/runs`, else `$XDG_DATA_HOME/fingerpost/runs`, else `~/.local/share/fingerpost/runs`.
+    /// Where runs are kept: `$FINGERPOST_HOME/runs`, else `$XDG_DATA_HOME/fingerpost/runs`, else
+    /// `~/.local/share/fingerpost/runs`.
     pub fn locate() -> Result<PathBuf, ArchiveError> {
         Self::locate_with(|name| std::env::var_os(name))
     }
@@ -130,8 +131,10 @@ impl Archive {
         if load::valid_id(wanted).is_ok() && self.path_of(wanted).is_file() {
             return Ok(self.path_of(wanted));
         }
-        let kept: Vec<(String, PathBuf)> = self.list()?.into_iter().filter_map(|e| Some((e.head.ok()?.id, e.path))).collect();
-        let mut found: Vec<&(String, PathBuf)> = kept.iter().filter(|(id, _)| !wanted.is_empty() && id.starts_with(wanted)).collect();
+        let kept: Vec<(String, PathBuf)> =
+            self.list()?.into_iter().filter_map(|e| Some((e.head.ok()?.id, e.path))).collect();
+        let mut found: Vec<&(String, PathBuf)> =
+            kept.iter().filter(|(id, _)| !wanted.is_empty() && id.starts_with(wanted)).collect();
         match found.len() {
             0 if !wanted.is_empty() && path.exists() => Ok(path.to_owned()),
             0 => {
@@ -193,7 +196,8 @@ impl Archive {
         Ok(run)
     }
 
-    /// The file to remove for a whole id, `latest` or `latest~N`: nothing less exact is accepted, and nothing outside the archive.
+    /// The file to remove for a whole id, `latest` or `latest~N`: nothing less exact is accepted, and nothing outside
+    /// the archive.
     pub fn resolve_to_remove(&self, wanted: &str) -> Result<PathBuf, ArchiveError> {
         if back_from_latest(wanted).is_some() {
             return self.resolve(wanted);
@@ -211,7 +215,8 @@ impl Archive {
         }
     }
 
-    /// Removes runs. All are resolved before the first is removed, so a mistyped id removes nothing. Gives the removed files.
+    /// Removes runs. All are resolved before the first is removed, so a mistyped id removes nothing. Gives the removed
+    /// files.
     pub fn remove(&self, wanted: &[String]) -> Result<Vec<PathBuf>, ArchiveError> {
         let mut paths = wanted.iter().map(|w| self.resolve_to_remove(w)).collect::<Result<Vec<_>, _>>()?;
         paths.sort();
@@ -247,7 +252,8 @@ fn without(run: Run) -> Run {
 fn meant(wanted: &str, ids: &[&str]) -> String {
     let near = suggest::nearest(wanted, ids.iter().copied().chain(["latest"]));
     let begins = || ids.iter().filter(|_| wanted.len() >= LEAST_BEGUN).filter_map(|id| id.get(..wanted.len()));
-    let begun = || suggest::nearest(wanted, begins()).and_then(|begin| ids.iter().copied().find(|id| id.starts_with(begin)));
+    let begun =
+        || suggest::nearest(wanted, begins()).and_then(|begin| ids.iter().copied().find(|id| id.starts_with(begin)));
     match near.or_else(begun) {
         Some(name) => format!("; did you mean “{name}”?"),
         None => format!("; {LOOK}"),

@@ -1,16 +1,17 @@
 //! What a JSON text would cost in memory, told before any of it is made.
 //!
-//! A file of 60 MB can hold twenty million empty strings, each of which costs eight times its length as a value, or as many empty
-//! objects. The text is looked through once, in time linear in its length, and refused where what it says would need more memory
-//! than `FACTOR` times its length and `FREE` bytes. The records of real runs need less than one time their length.
+//! A file of 60 MB can hold twenty million empty strings, each of which costs eight times its length as a value, or as
+//! many empty objects. The text is looked through once, in time linear in its length, and refused where what it says
+//! would need more memory than `FACTOR` times its length and `FREE` bytes. The records of real runs need less than one
+//! time their length.
 
 /// Memory that any text may cost, in bytes, whatever its length.
 const FREE: usize = 16 << 20;
 /// Bytes of memory that each further byte of a text may cost. The text itself lies in memory too.
 const FACTOR: usize = 2;
 
-/// What a value costs at most, by its kind, as the record's types and the allocator have it: the value in a list that grew by
-/// doubling, or with its share of a tree's node.
+/// What a value costs at most, by its kind, as the record's types and the allocator have it: the value in a list that
+/// grew by doubling, or with its share of a tree's node.
 mod cost {
     pub const NUMBER: usize = 8;
     pub const EMPTY_TEXT: usize = 24;
@@ -20,7 +21,8 @@ mod cost {
     pub const OBJECT: usize = 160;
 }
 
-/// What a key costs: nothing where it is the name of a field that is the same in every row. Any other may be that of a map's entry.
+/// What a key costs: nothing where it is the name of a field that is the same in every row. Any other may be that of a
+/// map's entry.
 fn cost_of_key(name: &[u8]) -> usize {
     match name {
         b"probe" | b"version" | b"params" | b"unit" | b"better" | b"outcome" | b"reason" => 0,
@@ -37,8 +39,8 @@ pub const MAX_ROWS: usize = 20_000;
 /// The longest string, in bytes.
 pub const MAX_TEXT: usize = 64 << 10;
 
-/// Says why a JSON text is not to be parsed, if so: one of its strings is too long, or it would cost too much memory. Whether it
-/// is JSON at all is the parser's to say.
+/// Says why a JSON text is not to be parsed, if so: one of its strings is too long, or it would cost too much memory.
+/// Whether it is JSON at all is the parser's to say.
 ///
 /// # Errors
 /// The sentence, without the file's name.
@@ -75,7 +77,9 @@ pub fn check(text: &[u8]) -> Result<(), String> {
             _ => {}
         }
         if spent > budget {
-            return Err(format!("its first {line} lines hold so many values that it would take more memory than any run does"));
+            return Err(format!(
+                "its first {line} lines hold so many values that it would take more memory than any run does"
+            ));
         }
         at += 1;
     }

@@ -1,7 +1,8 @@
 //! The registry of causes: what a finding may name, in which layer, and what is known of each.
 //!
-//! One entry per cause. Judges have a rule for each that they can judge, and take everything else from here: what tables and headlines call
-//! it, which places and parts it moves, what its verdict needs, what it draws after itself, and the thresholds with where each comes from.
+//! One entry per cause. Judges have a rule for each that they can judge, and take everything else from here: what
+//! tables and headlines call it, which places and parts it moves, what its verdict needs, what it draws after itself,
+//! and the thresholds with where each comes from.
 
 mod entry;
 mod list;
@@ -69,7 +70,11 @@ mod tests {
         for (i, c) in CAUSES.iter().enumerate() {
             assert!(CAUSES[..i].iter().all(|d| d.name != c.name), "{} is there twice", c.name);
             assert!(!c.label.is_empty() && !c.words.is_empty() && !c.tells.is_empty(), "{}", c.name);
-            assert!(c.thresholds.iter().all(|t| t.value.is_finite() && t.source.len() > 10), "{}: each threshold has a source", c.name);
+            assert!(
+                c.thresholds.iter().all(|t| t.value.is_finite() && t.source.len() > 10),
+                "{}: each threshold has a source",
+                c.name
+            );
             assert!(c.follows.iter().all(|f| cause(f).is_some() && *f != c.name), "{}: {:?}", c.name, c.follows);
             for need in c.needs {
                 if let Need::Reading(name) = need {

@@ -1,5 +1,5 @@
-//! Names under which a record has what a load generator on a machine of its own saw (`fingerpost load`), and how a record of the service that
-//! it loaded tells whose account it is.
+//! Names under which a record has what a load generator on a machine of its own saw (`fingerpost load`), and how a
+//! record of the service that it loaded tells whose account it is.
 
 use crate::host::Host;
 use crate::text::counted;
@@ -19,8 +19,8 @@ const WHOSE: &str = "a load generator on ";
 const CLOCK: &str = ", by its own clock";
 const SERVER: &str = "; the server told it: ";
 
-/// What a record of a service says of the account of a load that came from this machine: `server` is what the server told the load generator
-/// of itself, if anything.
+/// What a record of a service says of the account of a load that came from this machine: `server` is what the server
+/// told the load generator of itself, if anything.
 pub fn source(machine: &str, server: &str) -> String {
     let told = if server.is_empty() { String::new() } else { format!("{SERVER}{server}") };
     format!("{WHOSE}{machine}{CLOCK}{told}")
@@ -32,7 +32,8 @@ pub fn told(source: &str) -> Option<(&str, &str)> {
     Some((machine, rest.strip_prefix(SERVER).unwrap_or_default()))
 }
 
-/// A client's machine in words: its name, its processor, and how many CPUs it has for the load. Of a part of a run the name alone counts.
+/// A client's machine in words: its name, its processor, and how many CPUs it has for the load. Of a part of a run the
+/// name alone counts.
 pub fn machine(host: &Host) -> String {
     let name = host.hostname.split('[').next().unwrap_or_default();
     match (host.cpu.model.as_str(), host.cpu.count) {

@@ -1,7 +1,8 @@
-//! What the descriptor of a probe, or a lab, says of a row: where tables show it, what its time comes from, what lmbench calls it.
+//! What the descriptor of a probe, or a lab, says of a row: where tables show it, what its time comes from, what
+//! lmbench calls it.
 //!
-//! It stands in the record with each row, so that who reads a record needs no list of names. Rows of before do not state it: for these
-//! [`of_before`] knows it by their names.
+//! It stands in the record with each row, so that who reads a record needs no list of names. Rows of before do not
+//! state it: for these [`of_before`] knows it by their names.
 
 mod of_before;
 pub mod table;
@@ -67,7 +68,8 @@ pub enum HostDependence {
 pub struct Descriptor {
     /// The table that it is shown in.
     pub table: Table,
-    /// Its probe's place among those of the table, from 0; without one it comes after those that have one, as it was measured.
+    /// Its probe's place among those of the table, from 0; without one it comes after those that have one, as it was
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u32>,
     /// The part of the system that its time comes from; none for a server or program under load.
@@ -85,7 +87,8 @@ pub struct Descriptor {
     /// What lmbench calls such a row, where it has one like it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lmbench: Option<Cow<'static, str>>,
-    /// System calls, by their names in the kernel, that an operation of it stands for where a program's calls are counted.
+    /// System calls, by their names in the kernel, that an operation of it stands for where a program's calls are
+    /// counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Cow<'static, str>>,
 }
@@ -112,15 +115,24 @@ impl Descriptor {
     /// A sentence that names the field.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let Table { key, title } = &self.table;
-        if key.is_empty() || key.len() > 40 || !key.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        if key.is_empty()
+            || key.len() > 40
+            || !key.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        {
             return Err("the key of its table is no word of at most 40 lower-case letters, digits and hyphens".into());
         }
         if title.is_empty() || title.len() > 200 || self.lmbench.as_ref().is_some_and(|name| name.len() > 200) {
             return Err("the title of its table is empty, or a name in its descriptor is too long".into());
         }
-        let is_call = |name: &str| (1..=40).contains(&name.len()) && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+        let is_call = |name: &str| {
+            (1..=40).contains(&name.len()) && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+        };
         if self.calls.len() > 32 || !self.calls.iter().all(|name| is_call(name)) {
-            return Err("it stands for more than 32 system calls, or for one whose name is not of lower-case letters, digits and _".into());
+            return Err(
+                "it stands for more than 32 system calls, or for one whose name is not of lower-case letters, \
+                digits and _"
+                    .into(),
+            );
         }
         match self.entries {
             Some(n) if !(0.0..=1e9).contains(&n) => Err(format!("an operation cannot enter the kernel {n} times")),
@@ -129,7 +141,8 @@ impl Descriptor {
     }
 }
 
-/// Bytes that no core's own caches hold: what is beyond them is shared with other cores, and on a virtual machine with other guests.
+/// Bytes that no core's own caches hold: what is beyond them is shared with other cores, and on a virtual machine with
+/// other guests.
 pub const OWN_CACHES: i64 = 8 << 20;
 
 /// Whether a row with these parameters is about more memory than that.
@@ -137,8 +150,9 @@ pub fn is_beyond_caches(int: impl Fn(&str) -> Option<i64>) -> bool {
     ["size", "resident"].into_iter().filter_map(int).any(|bytes| bytes > OWN_CACHES)
 }
 
-/// What lmbench calls a row with these parameters: a name, with a parameter in the place of each `{parameter}` of it; one that `K` follows
-/// is told in KiB. Nothing where a parameter is missing, and for files of other sizes than lmbench's own, 0 and 10 KiB.
+/// What lmbench calls a row with these parameters: a name, with a parameter in the place of each `{parameter}` of it;
+/// one that `K` follows is told in KiB. Nothing where a parameter is missing, and for files of other sizes than
+/// lmbench's own, 0 and 10 KiB.
 pub fn lmbench_name(name: &'static str, int: impl Fn(&str) -> Option<i64>) -> Option<Cow<'static, str>> {
     let mut parts = name.split('{');
     let mut words = Cow::Borrowed(parts.next()?);

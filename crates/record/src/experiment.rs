@@ -1,4 +1,5 @@
-//! Deciding experiments: one thing changed for short stretches, in turns with leaving it, and what the requests said to it.
+//! Deciding experiments: one thing changed for short stretches, in turns with leaving it, and what the requests said to
+//! it.
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -105,7 +106,8 @@ pub struct Experiment {
     /// The stretches, in the order in which they were.
     #[serde(default)]
     pub pairs: Vec<Pair>,
-    /// How many times faster requests were with the change, below 1 where they were slower; absent where too little was seen.
+    /// How many times faster requests were with the change, below 1 where they were slower; absent where too little was
+    /// seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Estimate>,
     /// What the requests said.
@@ -121,7 +123,9 @@ impl Experiment {
         let what = &self.what;
         let times = |e: &Estimate| format!("{:.2} ({:.2}–{:.2})", e.value, e.low, e.high);
         match (self.answer, &self.effect) {
-            (Answer::NotDone, _) => format!("with {what}: not tried, {}", self.reason.as_deref().unwrap_or("for no stated reason")),
+            (Answer::NotDone, _) => {
+                format!("with {what}: not tried, {}", self.reason.as_deref().unwrap_or("for no stated reason"))
+            }
             (Answer::Faster, Some(e)) => format!("with {what} requests were {} times faster", times(e)),
             (Answer::Slower, Some(e)) if e.low > 0.0 => {
                 let slower = Estimate { value: 1.0 / e.value, low: 1.0 / e.high, high: 1.0 / e.low, ..*e };
@@ -156,8 +160,14 @@ mod tests {
             };
             experiment.sentence()
         };
-        assert_eq!(of(Answer::Faster, 1.92, 1.85, 1.99), "with the CPU quota lifted requests were 1.92 (1.85–1.99) times faster");
-        assert_eq!(of(Answer::Slower, 0.5, 0.4, 0.8), "with the CPU quota lifted requests were 2.00 (1.25–2.50) times slower");
+        assert_eq!(
+            of(Answer::Faster, 1.92, 1.85, 1.99),
+            "with the CPU quota lifted requests were 1.92 (1.85–1.99) times faster"
+        );
+        assert_eq!(
+            of(Answer::Slower, 0.5, 0.4, 0.8),
+            "with the CPU quota lifted requests were 2.00 (1.25–2.50) times slower"
+        );
         assert!(of(Answer::Same, 1.0, 0.99, 1.01).contains("as fast as before"));
         assert!(of(Answer::Unresolved, 1.1, 0.9, 1.4).contains("decides nothing"));
     }

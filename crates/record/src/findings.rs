@@ -176,7 +176,8 @@ pub struct Finding {
     pub share: f64,
     /// The figures that say so, a sentence each.
     pub evidence: Vec<String>,
-    /// Another cause that it is told of with, which a sentence of the evidence says in words; records of earlier versions have the words alone.
+    /// Another cause that it is told of with, which a sentence of the evidence says in words; records of earlier
+    /// versions have the words alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<Relation>,
 }

@@ -1,7 +1,9 @@
-//! The last step before bytes leave for a terminal or a file: a writer that lets nothing through that could act on who reads it.
+//! The last step before bytes leave for a terminal or a file: a writer that lets nothing through that could act on who
+//! reads it.
 //!
-//! Formats clean the strings that they show where they show them ([`crate::text::clean`]), since only they know a line end of theirs
-//! from one of a string's. This writer is behind all of them, so that a place that was forgotten does no harm.
+//! Formats clean the strings that they show where they show them ([`crate::text::clean`]), since only they know a line
+//! end of theirs from one of a string's. This writer is behind all of them, so that a place that was forgotten does no
+//! harm.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -19,7 +21,8 @@ pub enum Kind {
     Json,
 }
 
-/// A writer that replaces what could act on a terminal or mislead a reader. Only when flushed has it written everything.
+/// A writer that replaces what could act on a terminal or mislead a reader. Only when flushed has it written
+/// everything.
 #[derive(Debug)]
 pub struct Guard<W: Write> {
     inner: W,
@@ -47,11 +50,13 @@ impl<W: Write> Guard<W> {
         Guard { inner, kind, held: Vec::new() }
     }
 
-    /// Writes what is safe of these bytes and gives how many were dealt with. At the end of everything nothing is waited for.
+    /// Writes what is safe of these bytes and gives how many were dealt with. At the end of everything nothing is
+    /// waited for.
     fn pass(&mut self, bytes: &[u8], at_end: bool) -> io::Result<usize> {
         let mut at = 0;
         loop {
-            let plain = bytes[at..].iter().position(|b| !matches!(b, b'\n' | b'\t' | b' '..=b'~')).unwrap_or(bytes.len() - at);
+            let plain =
+                bytes[at..].iter().position(|b| !matches!(b, b'\n' | b'\t' | b' '..=b'~')).unwrap_or(bytes.len() - at);
             self.inner.write_all(&bytes[at..at + plain])?;
             at += plain;
             if at == bytes.len() {
@@ -180,14 +185,23 @@ mod tests {
     #[test]
     fn text_keeps_its_lines_and_loses_what_acts() {
         assert_eq!(out_of(Kind::Text, "µs – 中文\t1\r\n\u{1F600}\n".as_bytes()), "µs – 中文\t1\r\n\u{1F600}\n");
-        assert_eq!(out_of(Kind::Text, "a\u{1b}[31mb\u{7}\u{202e}c\u{feff}\rd\u{e0041}\u{9b}".as_bytes()), "a�[31mb��c� d��");
+        assert_eq!(
+            out_of(Kind::Text, "a\u{1b}[31mb\u{7}\u{202e}c\u{feff}\rd\u{e0041}\u{9b}".as_bytes()),
+            "a�[31mb��c� d��"
+        );
         assert_eq!(out_of(Kind::Text, b"a\xff\xe4\xb8b\xf0\x9f"), "a��b��");
     }
 
     #[test]
     fn colours_pass_only_where_they_may() {
-        assert_eq!(out_of(Kind::Colored, b"\x1b[1;31mred\x1b[0m\x1b[2J\x1b]0;x\x07\x1b"), "\x1b[1;31mred\x1b[0m�[2J�]0;x��");
-        assert_eq!(out_of(Kind::Colored, format!("\x1b[{}m", "1".repeat(40)).as_bytes()), format!("�[{}m", "1".repeat(40)));
+        assert_eq!(
+            out_of(Kind::Colored, b"\x1b[1;31mred\x1b[0m\x1b[2J\x1b]0;x\x07\x1b"),
+            "\x1b[1;31mred\x1b[0m�[2J�]0;x��"
+        );
+        assert_eq!(
+            out_of(Kind::Colored, format!("\x1b[{}m", "1".repeat(40)).as_bytes()),
+            format!("�[{}m", "1".repeat(40))
+        );
     }
 
     #[test]

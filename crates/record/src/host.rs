@@ -134,8 +134,8 @@ pub struct Host {
     /// Per vulnerability, what the kernel says about it.
     #[serde(default)]
     pub mitigations: BTreeMap<String, String>,
-    /// What the kernel says of the speculation of the run's own processes, which they inherit and may have chosen (`prctl(2)`,
-    /// `PR_SET_SPECULATION_CTRL`). Empty where it does not say.
+    /// What the kernel says of the speculation of the run's own processes, which they inherit and may have chosen
+    /// (`prctl(2)`, `PR_SET_SPECULATION_CTRL`). Empty where it does not say.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub task_mitigations: BTreeMap<String, String>,
     /// CPU frequency governor.
@@ -144,7 +144,8 @@ pub struct Host {
     /// Transparent huge pages: the setting in force (`always`, `madvise`, `never`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thp: Option<String>,
-    /// Who takes memory away that is free or idle, while nothing is short of it (`DAMON pageout`, `free page reporting`), or `left`.
+    /// Who takes memory away that is free or idle, while nothing is short of it (`DAMON pageout`,
+    /// `free page reporting`), or `left`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_memory: Option<String>,
     /// The clock source in use.

@@ -1,7 +1,7 @@
 //! Reading run files for their figures alone.
 //!
-//! Nine tenths of a run file are raw samples and single requests, which a comparison of many runs does not look at. They are cut out of
-//! the text before it is parsed, which is many times as fast as parsing them.
+//! Nine tenths of a run file are raw samples and single requests, which a comparison of many runs does not look at.
+//! They are cut out of the text before it is parsed, which is many times as fast as parsing them.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,8 +12,9 @@ use crate::load::{LoadError, bytes_of, from_slice};
 use crate::run::Run;
 use crate::text::shown;
 
-/// Reads and validates a run file without its samples: every process has its value and its counters, `samples`, `disturbed` and
-/// `slowest` are empty. What stands in their place is not looked at; everything else is checked as [`crate::load::from_path`] does.
+/// Reads and validates a run file without its samples: every process has its value and its counters, `samples`,
+/// `disturbed` and `slowest` are empty. What stands in their place is not looked at; everything else is checked as
+/// [`crate::load::from_path`] does.
 ///
 /// # Errors
 /// As [`crate::load::from_path`].
@@ -24,8 +25,8 @@ pub fn figures_from_path(path: &Path) -> Result<Run, LoadError> {
 
 /// The text with every array called `samples`, `disturbed` or `slowest` emptied.
 ///
-/// A quote within a JSON string is always escaped, so a name between two quotes and before a colon is a key, unless the first quote
-/// is an escaped one near the end of a longer name.
+/// A quote within a JSON string is always escaped, so a name between two quotes and before a colon is a key, unless the
+/// first quote is an escaped one near the end of a longer name.
 pub fn without_samples(text: &[u8]) -> Cow<'_, [u8]> {
     let flat = |text: &[u8], open: usize| memchr::memchr(b']', &text[open + 1..]).map(|length| open + 1 + length);
     let once = without(Cow::Borrowed(text), b"samples\"", flat);

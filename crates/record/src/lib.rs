@@ -1,10 +1,11 @@
 //! A run as data: what was measured on one host in one go, and the host it was measured on.
 //!
-//! One [`Run`] is one JSON file. Everything that Fingerpost prints after measuring (tables, comparisons, findings, reports) is
-//! computed from such a file and from nothing else, so a run can be carried to another machine and judged there.
+//! One [`Run`] is one JSON file. Everything that Fingerpost prints after measuring (tables, comparisons, findings,
+//! reports) is computed from such a file and from nothing else, so a run can be carried to another machine and judged
+//! there.
 //!
-//! Run files come from elsewhere too. [`load::from_reader`] treats them as hostile: bounded in size, validated field by field,
-//! refused with one sentence that says what is wrong and where.
+//! Run files come from elsewhere too. [`load::from_reader`] treats them as hostile: bounded in size, validated field by
+//! field, refused with one sentence that says what is wrong and where.
 
 pub mod archive;
 pub mod bounds;
@@ -43,7 +44,9 @@ pub use descriptor::{Descriptor, Exercises, Table};
 pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
 pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status};
 pub use host::Host;
-pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values, too_few_processes};
+pub use measurement::{
+    Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values, too_few_processes,
+};
 pub use params::{Param, Params};
 pub use paths::Paths;
 pub use reading::Readings;

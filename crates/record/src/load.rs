@@ -12,7 +12,8 @@ use crate::run::{Run, SCHEMA};
 use crate::text::{clean, clean_short, shown};
 pub use crate::valid::{valid_id, validate};
 
-/// The largest run file that is read. A thorough run of everything is some ten MiB. What it may cost in memory: [`crate::bounds`].
+/// The largest run file that is read. A thorough run of everything is some ten MiB. What it may cost in memory:
+/// [`crate::bounds`].
 pub const MAX_BYTES: u64 = 64 << 20;
 
 /// Why a file is not a run. Each prints as one sentence.
@@ -43,7 +44,9 @@ pub enum LoadError {
         message: String,
     },
     /// The file is of another format or a later version.
-    #[error("{path} has the format “{found}”, this version reads “{SCHEMA}”; use a newer fingerpost or export it again")]
+    #[error(
+        "{path} has the format “{found}”, this version reads “{SCHEMA}”; use a newer fingerpost or export it again"
+    )]
     Schema {
         /// The file.
         path: String,
@@ -70,7 +73,8 @@ pub fn from_reader(reader: impl Read, name: &str) -> Result<Run, LoadError> {
     from_slice(&bounded(reader, 0, name)?, name)
 }
 
-/// The bytes of a file that may be a run: no directory, pipe or device ([`open::regular`]), not larger than [`MAX_BYTES`].
+/// The bytes of a file that may be a run: no directory, pipe or device ([`open::regular`]), not larger than
+/// [`MAX_BYTES`].
 pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
     let name = shown(path);
     let io = |source| LoadError::Io { path: name.clone(), source };
@@ -81,7 +85,8 @@ pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
     bounded(opened.file, opened.bytes, &name)
 }
 
-/// The size is bounded while reading too: a device or a growing file does not tell it beforehand. `told` is what was told.
+/// The size is bounded while reading too: a device or a growing file does not tell it beforehand. `told` is what was
+/// told.
 fn bounded(reader: impl Read, told: u64, name: &str) -> Result<Vec<u8>, LoadError> {
     // One byte more, so that the end is seen without making room for what does not come.
     let mut text = Vec::with_capacity(told as usize + 1);
@@ -101,21 +106,23 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     let mut run = parsed(text, name)?;
     // Versions before this kept a command as it was typed.
     crate::secret::cut_run(&mut run);
-    validate(&run).map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
+    validate(&run)
+        .map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
     run.paths.iter_mut().for_each(crate::paths::valid::clean);
     crate::unstated::state(&mut run);
     Ok(run)
 }
 
-/// The run that a text says. What is no run of this version is looked at again for the format that it names, which tells more than
-/// the field that a later version has not; what is one is parsed once.
+/// The run that a text says. What is no run of this version is looked at again for the format that it names, which
+/// tells more than the field that a later version has not; what is one is parsed once.
 fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
     #[derive(serde::Deserialize)]
     struct Head {
         schema: Option<String>,
     }
     // The parser quotes what it did not expect, so its message is as hostile as the file.
-    let syntax = |e: serde_json::Error| LoadError::Syntax { path: name.into(), message: clean_short(&e.to_string(), 300) };
+    let syntax =
+        |e: serde_json::Error| LoadError::Syntax { path: name.into(), message: clean_short(&e.to_string(), 300) };
     let run = match serde_json::from_slice::<Run>(text) {
         Ok(run) if run.schema == SCHEMA => return Ok(run),
         other => other,

@@ -93,20 +93,24 @@ pub struct Process {
     pub value: Option<f64>,
     /// One value per batch, in the measurement's unit, in the order measured.
     pub samples: Vec<f64>,
-    /// Indexes of the samples that an involuntary switch, a migration, steal or a slower CPU hit. They are kept, and estimated without.
+    /// Indexes of the samples that an involuntary switch, a migration, steal or a slower CPU hit. They are kept, and
+    /// estimated without.
     #[serde(default)]
     pub disturbed: Vec<u32>,
-    /// Nanoseconds that a piece of fixed work in user mode took beside the undisturbed samples: on the measuring process's CPU, then on its
-    /// partner's. Longer than in other processes of the run: a neighbour shared the core, or the clock rate was lower.
+    /// Nanoseconds that a piece of fixed work in user mode took beside the undisturbed samples: on the measuring
+    /// process's CPU, then on its partner's. Longer than in other processes of the run: a neighbour shared the core, or
+    /// the clock rate was lower.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pace: Vec<f64>,
-    /// Whether the measurement's estimate is made without this process, because the CPU did not keep its pace meanwhile.
+    /// Whether the measurement's estimate is made without this process, because the CPU did not keep its pace
+    /// meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aside: bool,
     /// Operations that one sample averages over.
     #[serde(default)]
     pub batch: u64,
-    /// Counter readings per operation: `instructions_user`, `instructions_kernel`, `cycles_user`, `cycles_kernel`, `faults` …
+    /// Counter readings per operation: `instructions_user`, `instructions_kernel`, `cycles_user`, `cycles_kernel`,
+    /// `faults` …
     #[serde(default)]
     pub counters: BTreeMap<String, f64>,
 }
@@ -159,10 +163,30 @@ pub struct Measurement {
 
 impl Measurement {
     /// A row that has no figure yet, or never will: skipped or failed, with the reason.
-    pub fn without_figure(probe: &str, version: u32, params: Params, unit: Unit, better: Better, outcome: Outcome, reason: String) -> Self {
+    pub fn without_figure(
+        probe: &str,
+        version: u32,
+        params: Params,
+        unit: Unit,
+        better: Better,
+        outcome: Outcome,
+        reason: String,
+    ) -> Self {
         let (probe, descriptor, reason) = (probe.to_owned(), None, Some(reason));
         let (estimate, percentiles, processes) = (None, None, Vec::new());
-        Measurement { probe, descriptor, version, params, unit, better, outcome, reason, estimate, percentiles, processes }
+        Measurement {
+            probe,
+            descriptor,
+            version,
+            params,
+            unit,
+            better,
+            outcome,
+            reason,
+            estimate,
+            percentiles,
+            processes,
+        }
     }
 
     /// The row with what its descriptor says.
@@ -183,7 +207,8 @@ impl Measurement {
 
     /// The row with its figure and percentiles alone.
     pub fn without_samples(&self) -> Measurement {
-        let (probe, descriptor, params, reason) = (self.probe.clone(), self.descriptor.clone(), self.params.clone(), self.reason.clone());
+        let (probe, descriptor, params, reason) =
+            (self.probe.clone(), self.descriptor.clone(), self.params.clone(), self.reason.clone());
         Measurement { probe, descriptor, params, reason, processes: Vec::new(), ..*self }
     }
 

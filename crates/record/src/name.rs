@@ -1,6 +1,7 @@
 //! What a run measured, in a few words: how lists and titles tell runs apart.
 //!
-//! The words come from the command that made the run, which the head of its file has: a list needs not read what was measured.
+//! The words come from the command that made the run, which the head of its file has: a list needs not read what was
+//! measured.
 
 use crate::said::{Said, WITH_VALUE};
 use crate::text::clean_short;
@@ -20,8 +21,8 @@ pub fn of(label: Option<&str>, command: &[String]) -> Option<String> {
     }
 }
 
-/// The name of a run by its command: `MariaDB, query cache on, 1–50 clients`. Nothing where the command says nothing of it. What a
-/// hostile file has as its command is cleaned.
+/// The name of a run by its command: `MariaDB, query cache on, 1–50 clients`. Nothing where the command says nothing of
+/// it. What a hostile file has as its command is cleaned.
 pub fn of_command(command: &[String]) -> Option<String> {
     let (what, words) = command.get(1..)?.split_first()?;
     let name = match what.as_str() {
@@ -125,10 +126,15 @@ fn of_ab(words: &[String]) -> Option<String> {
 
 fn of_service(words: &[String]) -> Option<String> {
     let after = |option: &str| words.iter().position(|w| w == option).and_then(|at| words.get(at + 1));
-    let named =
-        ["--label", "--unit", "--container", "--cgroup"].iter().find_map(|option| after(option)).map(|name| format!("service {name}"));
-    let numbered =
-        || after("--port").map(|port| format!("service at port {port}")).or(after("--pid").map(|pid| format!("service of pid {pid}")));
+    let named = ["--label", "--unit", "--container", "--cgroup"]
+        .iter()
+        .find_map(|option| after(option))
+        .map(|name| format!("service {name}"));
+    let numbered = || {
+        after("--port")
+            .map(|port| format!("service at port {port}"))
+            .or(after("--pid").map(|pid| format!("service of pid {pid}")))
+    };
     named.or_else(numbered)
 }
 
@@ -163,7 +169,8 @@ mod tests {
             ("fingerpost run", "all primitives"),
             ("/usr/bin/fingerpost run --profile quick --seed 42", "all primitives"),
             (
-                "fingerpost run database --profile quick --set engine=mariadb --set query_cache=on --set clients=1,50,10",
+                "fingerpost run database --profile quick --set engine=mariadb --set query_cache=on --set \
+                 clients=1,50,10",
                 "MariaDB, query cache on, 1–50 clients",
             ),
             ("fingerpost run database", "SQLite"),

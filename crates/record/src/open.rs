@@ -14,9 +14,10 @@ pub struct Opened {
     pub bytes: u64,
 }
 
-/// Opens a regular file for reading. A pipe, a socket, a device or a directory is refused and never waited for: opening a pipe
-/// hangs until somebody writes to it, and opening some devices acts. What was handed to this process as an open descriptor
-/// (`/dev/stdin`, and `/dev/fd/63` as a shell's `<(…)` names it) is the caller's own choice and may be a pipe.
+/// Opens a regular file for reading. A pipe, a socket, a device or a directory is refused and never waited for: opening
+/// a pipe hangs until somebody writes to it, and opening some devices acts. What was handed to this process as an open
+/// descriptor (`/dev/stdin`, and `/dev/fd/63` as a shell's `<(…)` names it) is the caller's own choice and may be a
+/// pipe.
 ///
 /// # Errors
 /// The system's, or that it is no regular file.
@@ -26,18 +27,21 @@ pub fn regular(path: &Path) -> io::Result<Opened> {
         let meta = file.metadata()?;
         return if meta.is_dir() { Err(not_regular(&meta)) } else { Ok(Opened { bytes: meta.len(), file }) };
     }
-    // Asked before opening, since opening alone can act on a device; asked again of what was opened, which may be another file.
+    // Asked before opening, since opening alone can act on a device; asked again of what was opened, which may be
+    // another file.
     let meta = fs::metadata(path)?;
     if !meta.is_file() {
         return Err(not_regular(&meta));
     }
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC).open(path)?;
+    let file =
+        File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC).open(path)?;
     let meta = file.metadata()?;
     if meta.is_file() { Ok(Opened { bytes: meta.len(), file }) } else { Err(not_regular(&meta)) }
 }
 
 fn is_own_descriptor(path: &Path) -> bool {
-    path == Path::new("/dev/stdin") || path.parent().is_some_and(|dir| dir == Path::new("/dev/fd") || dir == Path::new("/proc/self/fd"))
+    path == Path::new("/dev/stdin")
+        || path.parent().is_some_and(|dir| dir == Path::new("/dev/fd") || dir == Path::new("/proc/self/fd"))
 }
 
 /// What it is instead.
@@ -69,8 +73,13 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
         assert_eq!(regular(&at("file")).unwrap().bytes, 3);
         assert_eq!(regular(&at("link")).unwrap().bytes, 3);
-        for (name, why) in [("", "a directory"), ("pipe", "a pipe"), ("socket", "a socket"), ("loop", "symbolic link"), ("none", "No such")]
-        {
+        for (name, why) in [
+            ("", "a directory"),
+            ("pipe", "a pipe"),
+            ("socket", "a socket"),
+            ("loop", "symbolic link"),
+            ("none", "No such"),
+        ] {
             let said = regular(&at(name)).unwrap_err().to_string();
             assert!(said.contains(why), "{name}: {said}");
         }

@@ -134,7 +134,13 @@ impl Params {
 
     /// Those that `keep` holds for.
     pub fn only(&self, keep: impl Fn(&str, &Param) -> bool) -> Params {
-        Params(self.0.iter().filter(|(key, value)| keep(key, value)).map(|(key, value)| (key.clone(), value.clone())).collect())
+        Params(
+            self.0
+                .iter()
+                .filter(|(key, value)| keep(key, value))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
     }
 
     /// All but those of these names.
@@ -208,7 +214,11 @@ mod tests {
         assert_eq!(read("9223372036854775807"), Ok(Param::Int(i64::MAX)));
         assert_eq!(read(r#""a\u00b5""#), Ok(Param::Text("aµ".into())));
         for other in ["9223372036854775808", "1.5", "true", "null", "[]", "{}"] {
-            assert!(read(other).unwrap_err().contains("expected a whole number or a word"), "{other}: {:?}", read(other));
+            assert!(
+                read(other).unwrap_err().contains("expected a whole number or a word"),
+                "{other}: {:?}",
+                read(other)
+            );
         }
     }
 

@@ -10,8 +10,8 @@ use crate::stacks::{RequestStacks, Stacks};
 
 pub(crate) mod valid;
 
-/// Where followed requests of one step of a workload spent their time. Every moment of a request is in exactly one leaf; nothing is
-/// scaled or fitted, so the leaves' shares add up to 1 with `not_followed`.
+/// Where followed requests of one step of a workload spent their time. Every moment of a request is in exactly one
+/// leaf; nothing is scaled or fitted, so the leaves' shares add up to 1 with `not_followed`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Paths {
@@ -32,15 +32,17 @@ pub struct Paths {
     pub lost: u64,
     /// CPU seconds that taking and following took.
     pub self_cost: f64,
-    /// CPU seconds that recording one event took of the thread that caused it, as it was measured before; 0 where it is not known.
+    /// CPU seconds that recording one event took of the thread that caused it, as it was measured before; 0 where it is
+    /// not known.
     #[serde(default)]
     pub event_cost: f64,
     /// Requests that were followed from beginning to end.
     pub followed: u64,
     /// Requests that a window's beginning or end cut; they are in no sum.
     pub cut: u64,
-    /// Requests a second in all of the time that a service was watched, windows and what is between them: the bytes that the kernel counted
-    /// on its connections, divided by those of a request in the windows. Nothing where they could not be counted.
+    /// Requests a second in all of the time that a service was watched, windows and what is between them: the bytes
+    /// that the kernel counted on its connections, divided by those of a request in the windows. Nothing where they
+    /// could not be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_rate: Option<f64>,
     /// Latency of the followed requests.
@@ -64,8 +66,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// CPU seconds that recording events took for each request, in the mean: it is served that much more slowly, or more where it waits for
-    /// others, while events are taken. 0 where that is not known.
+    /// CPU seconds that recording events took for each request, in the mean: it is served that much more slowly, or
+    /// more where it waits for others, while events are taken. 0 where that is not known.
     pub fn recording(&self) -> f64 {
         let requests = self.requests();
         if requests > 0.0 { self.events as f64 * self.event_cost / requests } else { 0.0 }
@@ -127,10 +129,12 @@ pub struct Leaf {
     pub layer: Layer,
     /// What the thread at the end of the chain did: `server user code`, `kernel: futex`, `waiting for a CPU` …
     pub component: String,
-    /// Who had meanwhile what was waited for, or whose work it was, where that is known: a process by name, `idle CPU`, a peer.
+    /// Who had meanwhile what was waited for, or whose work it was, where that is known: a process by name, `idle CPU`,
+    /// a peer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub whom: String,
-    /// How the path came there, from the request's own thread on: `lock`, `queue`, `disk` … Empty for what that thread did itself.
+    /// How the path came there, from the request's own thread on: `lock`, `queue`, `disk` … Empty for what that thread
+    /// did itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<String>,
     /// Of all requests.

@@ -40,8 +40,8 @@ pub mod name {
 /// System calls that make a process or a thread.
 const MAKING: [&str; 6] = ["clone", "clone3", "fork", "vfork", "execve", "execveat"];
 
-/// What the time of a leaf is judged as. The end of the chain decides, but for a holder of a lock that works or sleeps: what it does
-/// with the lock held is what the lock costs.
+/// What the time of a leaf is judged as. The end of the chain decides, but for a holder of a lock that works or sleeps:
+/// what it does with the lock held is what the lock costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The server's own code.
@@ -92,7 +92,9 @@ impl Place {
     /// What a leaf is judged as.
     pub fn of(leaf: &Leaf) -> Place {
         let (component, whom) = (leaf.component.as_str(), leaf.whom.as_str());
-        let has = |link: &str| leaf.chain.iter().any(|l| l == link || l.starts_with(link) && l[link.len()..].starts_with(' '));
+        let has = |link: &str| {
+            leaf.chain.iter().any(|l| l == link || l.starts_with(link) && l[link.len()..].starts_with(' '))
+        };
         let works = component == name::USER || component == name::INTERRUPTS || component.starts_with(name::KERNEL);
         match component {
             name::NOT_FOLLOWED => Place::NotFollowed,
@@ -106,8 +108,8 @@ impl Place {
             c if c.starts_with("disk: ") => Place::DiskOwn,
             name::LOCK => Place::Lock,
             c if (works || c == name::SLEEPING) && has("lock") => Place::Lock,
-            // Whom another thread of the service ends the wait of, that slept meanwhile, waits for what that one has: PostgreSQL's
-            // processes wait for rows and tables by a latch, an event to the kernel.
+            // Whom another thread of the service ends the wait of, that slept meanwhile, waits for what that one has:
+            // PostgreSQL's processes wait for rows and tables by a latch, an event to the kernel.
             name::SLEEPING if has("pipe") => Place::Lock,
             name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK if has("peer") => Place::Peer,
             name::OTHER_LOCK => Place::Lock,
@@ -134,12 +136,15 @@ impl Place {
         }
     }
 
-    /// As [`Place::component`], with who had the CPU: a cause that takes CPUs away takes those that it had, and no others.
+    /// As [`Place::component`], with who had the CPU: a cause that takes CPUs away takes those that it had, and no
+    /// others.
     pub fn fine(leaf: &Leaf) -> (Layer, &str) {
         let (layer, component) = Place::of(leaf).component(leaf);
         let [others, server, client, free] = match component {
             name::CPU => [name::CPU_OTHERS, name::CPU_SERVER, name::CPU_CLIENT, name::CPU_FREE],
-            name::CLIENT_CPU => [name::CLIENT_CPU_OTHERS, name::CLIENT_CPU_SERVER, name::CLIENT_CPU_CLIENT, name::CLIENT_CPU_FREE],
+            name::CLIENT_CPU => {
+                [name::CLIENT_CPU_OTHERS, name::CLIENT_CPU_SERVER, name::CLIENT_CPU_CLIENT, name::CLIENT_CPU_FREE]
+            }
             _ => return (layer, component),
         };
         let fine = match Place::of_cpu(&leaf.whom) {
@@ -155,19 +160,23 @@ impl Place {
     /// Layer and component of a budget that a leaf of this place goes to.
     pub fn component(self, leaf: &Leaf) -> (Layer, &str) {
         match self {
-            Place::CpuOther | Place::CpuServer | Place::CpuClient | Place::CpuIdle | Place::CpuUnknown => (Layer::Scheduler, name::CPU),
-            Place::Lock => (Layer::Application, name::LOCK),
-            Place::DiskHeld | Place::DiskBehindOthers | Place::DiskOwn | Place::DiskBesideOthers | Place::DiskDevice => {
-                (Layer::Storage, name::DISK)
+            Place::CpuOther | Place::CpuServer | Place::CpuClient | Place::CpuIdle | Place::CpuUnknown => {
+                (Layer::Scheduler, name::CPU)
             }
+            Place::Lock => (Layer::Application, name::LOCK),
+            Place::DiskHeld
+            | Place::DiskBehindOthers
+            | Place::DiskOwn
+            | Place::DiskBesideOthers
+            | Place::DiskDevice => (Layer::Storage, name::DISK),
             Place::Memory => (Layer::Memory, name::MEMORY),
             _ => (leaf.layer, &leaf.component),
         }
     }
 }
 
-/// What a part of a budget is, by its layer and its name: each part is exactly one. Budgets of records from before requests were followed
-/// have parts of other names, and places are not known of them.
+/// What a part of a budget is, by its layer and its name: each part is exactly one. Budgets of records from before
+/// requests were followed have parts of other names, and places are not known of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The server's own code.
@@ -296,9 +305,23 @@ mod tests {
             (Network, "waiting for a peer", "billing", &[], Place::Peer, "waiting for a peer"),
             (Application, "code of another process", "", &["peer billing"], Place::Peer, "code of another process"),
             (Application, "sleeping of another process", "", &["peer"], Place::Peer, "sleeping of another process"),
-            (Application, "lock wait of another process", "", &["lock", "peer"], Place::Peer, "lock wait of another process"),
+            (
+                Application,
+                "lock wait of another process",
+                "",
+                &["lock", "peer"],
+                Place::Peer,
+                "lock wait of another process",
+            ),
             (Application, "sleeping of another process", "", &["lock"], Place::Lock, "waiting for a lock"),
-            (Network, "on the way between server and client", "", &[], Place::OnTheWay, "on the way between server and client"),
+            (
+                Network,
+                "on the way between server and client",
+                "",
+                &[],
+                Place::OnTheWay,
+                "on the way between server and client",
+            ),
             (Kernel, "kernel: clone3", "", &[], Place::Making, "kernel: clone3"),
             (Kernel, "interrupts", "", &[], Place::Kernel, "interrupts"),
             (Application, "waiting for a pipe", "", &[], Place::Other, "waiting for a pipe"),

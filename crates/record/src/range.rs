@@ -1,6 +1,7 @@
 //! Which numbers a record may hold.
 
-/// The largest number that a record may hold, without its sign. What is computed from a few such numbers is finite still.
+/// The largest number that a record may hold, without its sign. What is computed from a few such numbers is finite
+/// still.
 const LARGEST: f64 = 1e30;
 /// The least number but 0, without its sign. What is divided by it is finite still.
 const LEAST: f64 = 1e-100;

@@ -1,13 +1,14 @@
 //! Readings of one step: what observers counted and measured, by name, and why the others are not known.
 //!
-//! The names are listed in `docs/observers.md`. A reading that nobody has is not zero: it neither clears a cause nor convicts one, and
-//! [`Readings::why_missing`] says who would have it and what that needs.
+//! The names are listed in `docs/observers.md`. A reading that nobody has is not zero: it neither clears a cause nor
+//! convicts one, and [`Readings::why_missing`] says who would have it and what that needs.
 
 use std::collections::BTreeMap;
 
 use crate::findings::Observation;
 
-/// How an observer saw. Readings that were had in different ways are not compared: a sampled wait beside a traced one differs by the way.
+/// How an observer saw. Readings that were had in different ways are not compared: a sampled wait beside a traced one
+/// differs by the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Counters of the kernel's, before and after.
@@ -16,8 +17,8 @@ pub enum Way {
     Sampling,
     /// The kernel's events by programs in the kernel.
     Programs,
-    /// The kernel's events by perf's rings, which lose some while a CPU idles and take more than twice the time of what they observe
-    /// (`docs/observers.md`).
+    /// The kernel's events by perf's rings, which lose some while a CPU idles and take more than twice the time of what
+    /// they observe (`docs/observers.md`).
     Rings,
     /// Nothing was seen.
     Nothing,
@@ -52,7 +53,8 @@ const MET: [(&str, &str); 12] = [
     ("group.memory.", ".bytes"),
 ];
 
-/// Which observer has a reading: the first that fits the beginning of its name, or, of the first [`OF_A_SIDE`], of what follows the side.
+/// Which observer has a reading: the first that fits the beginning of its name, or, of the first [`OF_A_SIDE`], of what
+/// follows the side.
 const OBSERVERS: [(&str, &[&str]); 16] = [
     ("syscalls", &["call."]),
     ("delays", &["delay."]),
@@ -80,7 +82,9 @@ pub fn is_met(name: &str) -> bool {
 }
 
 fn family_of(name: &str) -> Option<&'static (&'static str, &'static str)> {
-    MET.iter().find(|(prefix, suffix)| name.len() > prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix))
+    MET.iter().find(|(prefix, suffix)| {
+        name.len() > prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix)
+    })
 }
 
 /// The observer that has a reading of this name.
@@ -141,7 +145,10 @@ impl Readings {
 
     /// What stands between a prefix and a suffix in the name of the largest such reading.
     pub fn largest<'a>(&'a self, prefix: &'a str, suffix: &'a str) -> Option<&'a str> {
-        self.between(prefix, suffix).filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+        self.between(prefix, suffix)
+            .filter(|(name, _)| !name.is_empty())
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(name, _)| name)
     }
 
     /// How a reading was had; nothing where it is not known.
@@ -169,9 +176,10 @@ impl Readings {
         let refused = |why: String| format!("the observer “{observer}” could not see it: {why}");
         Some(match Way::of(&found.source) {
             Way::Nothing => refused(found.source.trim_start_matches("none").trim_start_matches(": ").to_owned()),
-            Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => {
-                refused(format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}", found.source))
-            }
+            Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => refused(format!(
+                "it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}",
+                found.source
+            )),
             // What others do is told or not by whom they belong to and by rights, and not by the kernel's version.
             Way::Counters if ["others", "tracing"].contains(&observer) => refused(format!("it had {}", found.source)),
             _ => format!("the observer “{observer}” was there, and the kernel or that version does not tell it"),
@@ -200,16 +208,24 @@ mod tests {
             observation("threads", "/proc sampling (no right to trace)", &[("server.cpu.seconds", 2.0)]),
             observation("syscalls", "/proc sampling (no right to trace)", &[]),
             observation("delays", "none: needs CAP_NET_ADMIN", &[]),
-            observation("others", "/proc counters (the I/O of other users' processes is readable by root only, here of 3)", &[]),
+            observation(
+                "others",
+                "/proc counters (the I/O of other users' processes is readable by root only, here of 3)",
+                &[],
+            ),
             observation("pressure", "/proc counters", &[("throttle.seconds", f64::NAN)]),
         ];
         let r = Readings::of(&all);
         assert_eq!((r.known("server.cpu.seconds"), r.why_missing("server.cpu.seconds")), (Some(2.0), None));
         let why = |name: &str| r.why_missing(name).unwrap();
-        assert!(why("server.call.read.count").contains("CAP_PERFMON") && why("server.call.read.count").contains("no right to trace"));
+        assert!(
+            why("server.call.read.count").contains("CAP_PERFMON")
+                && why("server.call.read.count").contains("no right to trace")
+        );
         assert!(why("server.delay.block_io.seconds").contains("CAP_NET_ADMIN"));
         assert!(
-            why("other.disk.bytes").contains("could not see it") && why("other.disk.bytes").contains("readable by root only, here of 3")
+            why("other.disk.bytes").contains("could not see it")
+                && why("other.disk.bytes").contains("readable by root only, here of 3")
         );
         assert!(why("throttle.seconds").contains("“pressure” was there"), "a value that is no number is none");
         assert!(why("tcp.delayed_acks").contains("“network” was not there"));

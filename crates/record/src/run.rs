@@ -92,7 +92,8 @@ pub struct Run {
     /// The command that made it, word by word.
     #[serde(default)]
     pub command: Vec<String>,
-    /// What its user calls it, at most [`LONGEST_LABEL`] characters: it stands before what was measured wherever runs are listed.
+    /// What its user calls it, at most [`LONGEST_LABEL`] characters: it stands before what was measured wherever runs
+    /// are listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// What its user wrote about it, at most [`LONGEST_NOTE`] characters.

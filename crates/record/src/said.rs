@@ -1,8 +1,19 @@
 //! What the words of a `run` command say: what was to be measured, its settings, and its options.
 
 /// Options of `run` that are followed by a value.
-pub(crate) const WITH_VALUE: [&str; 11] =
-    ["--label", "--profile", "--budget", "--output", "-o", "--cpu", "--server-prefix", "--seed", "--format", "--progress", "--watch"];
+pub(crate) const WITH_VALUE: [&str; 11] = [
+    "--label",
+    "--profile",
+    "--budget",
+    "--output",
+    "-o",
+    "--cpu",
+    "--server-prefix",
+    "--seed",
+    "--format",
+    "--progress",
+    "--watch",
+];
 
 /// The words after `run`, read.
 #[derive(Debug, Default)]
@@ -26,7 +37,9 @@ impl<'a> Said<'a> {
                 ("--set", _) => said.settings.extend(words.next().and_then(|setting| setting.split_once('='))),
                 (_, Some(("--set", setting))) => said.settings.extend(setting.split_once('=')),
                 (_, Some((option, value))) if option.starts_with("--") => said.options.push((option, value)),
-                (option, _) if WITH_VALUE.contains(&option) => said.options.push((option, words.next().unwrap_or_default())),
+                (option, _) if WITH_VALUE.contains(&option) => {
+                    said.options.push((option, words.next().unwrap_or_default()))
+                }
                 (option, _) if option.starts_with('-') => said.options.push((option, "")),
                 (name, _) => said.names.push(name),
             }
@@ -51,12 +64,25 @@ mod tests {
 
     #[test]
     fn names_settings_and_options_are_told_apart() {
-        let words: Vec<String> =
-            ["database", "--set", "clients=1,2", "--server-prefix", "nice -n 5", "--set=clients=8", "--cpu=0", "-q", "--", "-x"]
-                .map(str::to_owned)
-                .to_vec();
+        let words: Vec<String> = [
+            "database",
+            "--set",
+            "clients=1,2",
+            "--server-prefix",
+            "nice -n 5",
+            "--set=clients=8",
+            "--cpu=0",
+            "-q",
+            "--",
+            "-x",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         let said = Said::of(&words);
-        assert_eq!((said.names.as_slice(), said.value("clients"), said.value("mix")), (&["database", "-x"][..], Some("8"), None));
+        assert_eq!(
+            (said.names.as_slice(), said.value("clients"), said.value("mix")),
+            (&["database", "-x"][..], Some("8"), None)
+        );
         let options = ["--server-prefix", "--cpu", "-q", "--label"].map(|name| said.option(name));
         assert_eq!(options, [Some("nice -n 5"), Some("0"), Some(""), None]);
     }

@@ -1,8 +1,9 @@
 //! Passwords and tokens: a type that does not print them, and rules that cut them out of command lines and texts.
 //!
-//! The rules know the usual shapes: `scheme://user:PASSWORD@host`, `password=…` in an address or a setting, `--token …`,
-//! `PGPASSWORD=…`, `mysql -pPASSWORD`, `curl -u user:PASSWORD`, `Authorization: …`, and tokens that begin as their issuers have them
-//! begin. What is cut is replaced by [`HIDDEN`]. They cut too much rather than too little: what is lost is a word in a command line.
+//! The rules know the usual shapes: `scheme://user:PASSWORD@host`, `password=…` in an address or a setting,
+//! `--token …`, `PGPASSWORD=…`, `mysql -pPASSWORD`, `curl -u user:PASSWORD`, `Authorization: …`, and tokens that begin
+//! as their issuers have them begin. What is cut is replaced by [`HIDDEN`]. They cut too much rather than too little:
+//! what is lost is a word in a command line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -48,15 +49,19 @@ impl Serialize for Secret {
     }
 }
 
-/// Whether a variable, flag or parameter of this name holds a secret: `PGPASSWORD`, `api-key`, `MYSQL_PWD`. The name of a file with
-/// a password in it is none.
+/// Whether a variable, flag or parameter of this name holds a secret: `PGPASSWORD`, `api-key`, `MYSQL_PWD`. The name of
+/// a file with a password in it is none.
 pub fn is_secret_name(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     if ["file", "path", "dir", "pwd"].iter().any(|end| name.ends_with(end)) && !name.ends_with("sqlpwd") {
         return false;
     }
-    const WITHIN: [&str; 9] = ["password", "passwd", "passphrase", "passcode", "secret", "apikey", "accesskey", "privatekey", "credential"];
-    WITHIN.iter().any(|part| name.contains(part)) || name.ends_with("token") || name == "pass" || name.ends_with("sqlpwd")
+    const WITHIN: [&str; 9] =
+        ["password", "passwd", "passphrase", "passcode", "secret", "apikey", "accesskey", "privatekey", "credential"];
+    WITHIN.iter().any(|part| name.contains(part))
+        || name.ends_with("token")
+        || name == "pass"
+        || name.ends_with("sqlpwd")
 }
 
 /// The words of a command line without the secrets in them.
@@ -103,7 +108,10 @@ pub fn cut_run(run: &mut Run) {
     }
     for experiment in &mut run.experiments {
         cut_params(&mut experiment.params);
-        [&mut experiment.workload, &mut experiment.what].into_iter().chain(&mut experiment.reason).for_each(cut_in_place);
+        [&mut experiment.workload, &mut experiment.what]
+            .into_iter()
+            .chain(&mut experiment.reason)
+            .for_each(cut_in_place);
     }
 }
 
@@ -289,7 +297,10 @@ fn cut_word(word: &str) -> String {
 
 /// `scheme://user:PASSWORD@host`, anywhere in a word; `at` is where its `://` stands.
 fn cut_address(word: &str, at: usize) -> String {
-    let scheme = word[..at].rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '.' | '-')).next().unwrap_or_default();
+    let scheme = word[..at]
+        .rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '.' | '-'))
+        .next()
+        .unwrap_or_default();
     let is_database = DATABASES.iter().any(|d| scheme.eq_ignore_ascii_case(d));
     let rest = &word[at + 3..];
     let authority = &rest[..rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len())];
@@ -358,7 +369,10 @@ mod tests {
     #[test]
     fn secrets_are_cut_out_of_command_lines() {
         for (line, cut) in [
-            ("run database --set url=mysql://root:hunter2@db:3306/x", "run database --set url=mysql://root:***@db:3306/x"),
+            (
+                "run database --set url=mysql://root:hunter2@db:3306/x",
+                "run database --set url=mysql://root:***@db:3306/x",
+            ),
             ("--set=url=postgres://u:a@b/c@host/db?x=1", "--set=url=postgres://u:***@host/db?x=1"),
             ("http://u:p@127.0.0.1/", "http://u:***@127.0.0.1/"),
             ("http://u:p/q@127.0.0.1/", "http://u:***@127.0.0.1/"),

@@ -105,7 +105,8 @@ impl Stacks {
     /// The functions that had the CPU themselves, the most first.
     pub fn own(&self) -> Vec<Function> {
         let all = self.counted().max(1) as f64;
-        let mut found: Vec<Function> = self.functions.iter().map(|name| Function { name: name.clone(), own: 0.0, whole: 0.0 }).collect();
+        let mut found: Vec<Function> =
+            self.functions.iter().map(|name| Function { name: name.clone(), own: 0.0, whole: 0.0 }).collect();
         for stack in &self.stacks {
             let share = stack.samples as f64 / all;
             if let Some(function) = stack.frames.last().and_then(|last| found.get_mut(*last as usize)) {

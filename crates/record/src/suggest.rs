@@ -2,8 +2,9 @@
 
 use strsim::damerau_levenshtein;
 
-/// The nearest of the known names: one that differs by a slip or two of the finger, else the only one that begins with the word, else
-/// one with a part (between dots) that is the word. Nothing where none is near: a far name would mislead.
+/// The nearest of the known names: one that differs by a slip or two of the finger, else the only one that begins with
+/// the word, else one with a part (between dots) that is the word. Nothing where none is near: a far name would
+/// mislead.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
@@ -12,13 +13,21 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     }
     let known: Vec<&str> = known.into_iter().collect();
     let near = |name: &str| damerau_levenshtein(&word, &name.to_lowercase());
-    let slip = known.iter().map(|name| (near(name), *name)).filter(|(far, _)| *far <= slips(length)).min_by_key(|(far, _)| *far);
+    let slip = known
+        .iter()
+        .map(|name| (near(name), *name))
+        .filter(|(far, _)| *far <= slips(length))
+        .min_by_key(|(far, _)| *far);
     let begun = || {
         let mut those = known.iter().filter(|name| length >= 3 && name.to_lowercase().starts_with(&word));
         those.next().filter(|_| those.next().is_none()).copied()
     };
-    let part =
-        || known.iter().find(|name| name.split('.').any(|part| length >= 3 && damerau_levenshtein(&word, part) < slips(length))).copied();
+    let part = || {
+        known
+            .iter()
+            .find(|name| name.split('.').any(|part| length >= 3 && damerau_levenshtein(&word, part) < slips(length)))
+            .copied()
+    };
     slip.map(|(_, name)| name).or_else(begun).or_else(part)
 }
 
@@ -39,9 +48,11 @@ pub fn or_else<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, otherwi
     }
 }
 
-/// `; did you mean “NAME”?`, of the words that a setting takes as they are listed (`on, off or both`); nothing where none is near.
+/// `; did you mean “NAME”?`, of the words that a setting takes as they are listed (`on, off or both`); nothing where
+/// none is near.
 pub fn of_listed(word: &str, listed: &str) -> String {
-    let words = listed.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c))).filter(|w| !w.is_empty() && *w != "or");
+    let words =
+        listed.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c))).filter(|w| !w.is_empty() && *w != "or");
     nearest(word, words).map_or(String::new(), |name| format!("; did you mean “{name}”?"))
 }
 

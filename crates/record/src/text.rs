@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Replaces every character that a terminal, a browser or a reader's eye could be misled by: control characters (escape sequences
-/// begin with one), marks that turn the direction of writing, and characters without a width. Tabs and line ends become spaces.
+/// Replaces every character that a terminal, a browser or a reader's eye could be misled by: control characters (escape
+/// sequences begin with one), marks that turn the direction of writing, and characters without a width. Tabs and line
+/// ends become spaces.
 ///
 /// Every sentence and every table that shows a string of a run goes through this once, whatever the output format.
 pub fn clean(text: &str) -> Cow<'_, str> {
@@ -81,7 +82,13 @@ mod tests {
 
     #[test]
     fn numbers_go_with_their_nouns() {
-        let said = [counted(1_u32, "page"), counted(2_u64, "page"), counted(0_u8, "switch"), counted(3_u8, "query"), counted(7_u8, "day")];
+        let said = [
+            counted(1_u32, "page"),
+            counted(2_u64, "page"),
+            counted(0_u8, "switch"),
+            counted(3_u8, "query"),
+            counted(7_u8, "day"),
+        ];
         assert_eq!(said, ["1 page", "2 pages", "0 switches", "3 queries", "7 days"]);
     }
 }

@@ -61,7 +61,8 @@ impl Unit {
     /// The scale in which a value is best read, so that several figures (a value and its interval) can share it.
     pub fn scale_for(self, value: f64) -> Scale {
         let steps = self.steps();
-        let (divisor, symbol) = steps.iter().rev().find(|(d, _)| value.abs() >= *d).or(steps.first()).copied().unwrap_or((1.0, ""));
+        let (divisor, symbol) =
+            steps.iter().rev().find(|(d, _)| value.abs() >= *d).or(steps.first()).copied().unwrap_or((1.0, ""));
         Scale { divisor, symbol }
     }
 
@@ -120,8 +121,15 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_record() {
-        for unit in [Unit::Nanoseconds, Unit::PerSecond, Unit::BytesPerSecond, Unit::FlopPerSecond, Unit::Bytes, Unit::Percent, Unit::Count]
-        {
+        for unit in [
+            Unit::Nanoseconds,
+            Unit::PerSecond,
+            Unit::BytesPerSecond,
+            Unit::FlopPerSecond,
+            Unit::Bytes,
+            Unit::Percent,
+            Unit::Count,
+        ] {
             assert_eq!(serde_json::to_string(&unit).unwrap(), format!("\"{}\"", unit.as_str()));
         }
     }

@@ -1,9 +1,9 @@
 //! Settings that records of before did not state with their rows, and that rows are aligned by today.
 //!
-//! A record that is read states them afterwards, so that old figures of a setting lie in one row with new ones of it: what its server said of
-//! itself is on record with the load generator's account, and where it did not say, nothing but the default could be set. What was set by the
-//! command is on record with that. Where neither tells a setting the row stays as it is, and is known to leave it unstated
-//! ([`leaves_settings_unstated`]): that is no default.
+//! A record that is read states them afterwards, so that old figures of a setting lie in one row with new ones of it:
+//! what its server said of itself is on record with the load generator's account, and where it did not say, nothing but
+//! the default could be set. What was set by the command is on record with that. Where neither tells a setting the row
+//! stays as it is, and is known to leave it unstated ([`leaves_settings_unstated`]): that is no default.
 
 use crate::params::{Param, Params};
 use crate::run::Run;
@@ -13,7 +13,8 @@ use crate::said::Said;
 const SQLITE: &str = "sqlite";
 const SYNCHRONOUS: &str = "synchronous";
 
-/// Beginning of what the load generator's account says of the server, as in `the load generator; SQLite 3.50, synchronous=full`.
+/// Beginning of what the load generator's account says of the server, as in
+/// `the load generator; SQLite 3.50, synchronous=full`.
 pub const DESCRIBED: &str = "the load generator; ";
 
 const DATABASE: &str = "database";
@@ -30,12 +31,14 @@ pub const DIR_FS: &str = "dir_fs";
 /// Its value where the kind is not known.
 pub const UNKNOWN: &str = "unknown";
 
-/// What left [`LAUNCHED`] to the applications, and the speed of a throttled placement, by default in the versions that did not state it.
+/// What left [`LAUNCHED`] to the applications, and the speed of a throttled placement, by default in the versions that
+/// did not state it.
 const PRESSURE: &str = "0.6";
 const THROTTLE: i64 = 4 << 20;
 
-/// States them wherever a run has parameters of a step: by what its server said, else by the default; and by its command. A run without a
-/// command is a side of a trial ([`Run::command`]), whose row is the other side's whatever was planted: it stays as it is.
+/// States them wherever a run has parameters of a step: by what its server said, else by the default; and by its
+/// command. A run without a command is a side of a trial ([`Run::command`]), whose row is the other side's whatever was
+/// planted: it stays as it is.
 pub fn state(run: &mut Run) {
     let command = run.command.clone();
     let [_, subcommand, words @ ..] = command.as_slice() else { return };
@@ -58,7 +61,9 @@ pub fn state(run: &mut Run) {
     if said.value("dir").is_some() && !own_server {
         let kind = Some(run.host.filesystem.kind.as_str()).filter(|kind| !kind.is_empty()).unwrap_or(UNKNOWN);
         let stated = Params::new().with(DIR_FS, kind);
-        [DATABASE, SITE].into_iter().for_each(|workload| add(run, workload, |params| params.get("fs").is_none(), &stated));
+        [DATABASE, SITE]
+            .into_iter()
+            .for_each(|workload| add(run, workload, |params| params.get("fs").is_none(), &stated));
     }
 }
 
@@ -69,15 +74,16 @@ pub fn prefix(words: &str) -> Option<String> {
     (!cut.is_empty()).then_some(cut)
 }
 
-/// Whether a row leaves settings unstated that rows of its kind state today: an older record's, of which its command tells nothing. Nobody
-/// knows that it has their defaults.
+/// Whether a row leaves settings unstated that rows of its kind state today: an older record's, of which its command
+/// tells nothing. Nobody knows that it has their defaults.
 pub fn leaves_settings_unstated(probe: &str, params: &Params) -> bool {
     LAUNCHED.contains(&probe) && params.get("state").is_none()
 }
 
 /// Adds parameters to those of a workload that are meant, as far as they do not state them.
 fn add(run: &mut Run, workload: &str, meant: impl Fn(&Params) -> bool, stated: &Params) {
-    let rows = run.measurements.iter_mut().filter(|m| m.probe.split('.').next() == Some(workload)).map(|m| &mut m.params);
+    let rows =
+        run.measurements.iter_mut().filter(|m| m.probe.split('.').next() == Some(workload)).map(|m| &mut m.params);
     let observed = run.observations.iter_mut().filter(|o| o.workload == workload).map(|o| &mut o.params);
     let budgets = run.budgets.iter_mut().filter(|b| b.workload == workload).map(|b| &mut b.params);
     let paths = run.paths.iter_mut().filter(|p| p.workload == workload).map(|p| &mut p.params);
@@ -91,7 +97,10 @@ fn add(run: &mut Run, workload: &str, meant: impl Fn(&Params) -> bool, stated: &
 
 /// The settings of launched applications, where the command and what was observed tell them.
 fn of_launch(run: &Run, said: &Said) -> Option<Params> {
-    if !said.names.contains(&LAUNCH) || said.option("--watch").is_some() || matches!(said.value("state"), Some("after-boot" | "uptime")) {
+    if !said.names.contains(&LAUNCH)
+        || said.option("--watch").is_some()
+        || matches!(said.value("state"), Some("after-boot" | "uptime"))
+    {
         return None;
     }
     let paging = || run.observations.iter().filter(|o| o.workload == LAUNCH && o.observer == "paging");
@@ -99,14 +108,17 @@ fn of_launch(run: &Run, said: &Said) -> Option<Params> {
     let in_group = paging().any(|o| o.totals.keys().any(|name| name.starts_with("applications.")));
     let allowed = changed_the_system(run, said, in_group)?;
     let pressure = if allowed { said.value("pressure").unwrap_or(PRESSURE) } else { "none" };
-    let mut params =
-        Params::new().with("state", said.value("state").unwrap_or(if allowed { "cold" } else { "warm" })).with("pressure", share(pressure));
+    let mut params = Params::new()
+        .with("state", said.value("state").unwrap_or(if allowed { "cold" } else { "warm" }))
+        .with("pressure", share(pressure));
     if pressure != "none" {
         paging().next()?;
-        params = params.with("pressure_by", said.value("pressure_by").unwrap_or(if in_group { "limit" } else { "reserve" }));
+        params =
+            params.with("pressure_by", said.value("pressure_by").unwrap_or(if in_group { "limit" } else { "reserve" }));
     }
     for key in ["swap_size", "throttle"] {
-        let value = said.value(key).map(Param::parse).filter(|value| (key, value) != ("throttle", &Param::Int(THROTTLE)));
+        let value =
+            said.value(key).map(Param::parse).filter(|value| (key, value) != ("throttle", &Param::Int(THROTTLE)));
         params = value.into_iter().fold(params, |params, value| params.with(key, value));
     }
     Some(if said.value("existing_swap") == Some("off") { params.with("existing_swap", "off") } else { params })
@@ -120,7 +132,8 @@ pub fn share(text: &str) -> Param {
 /// Whether a run of the launch laboratory was allowed to change the system and did; nothing where that cannot be told.
 fn changed_the_system(run: &Run, said: &Said, in_group: bool) -> Option<bool> {
     let rows = || run.measurements.iter().filter(|m| LAUNCHED.contains(&m.probe.as_str()));
-    let swapped = rows().any(|m| m.estimate.is_some() && m.params.text("placement").is_some_and(|placement| placement != "none"));
+    let swapped =
+        rows().any(|m| m.estimate.is_some() && m.params.text("placement").is_some_and(|placement| placement != "none"));
     let refused = rows().any(|m| m.reason.as_deref().is_some_and(|reason| reason.starts_with("switching swap")));
     match () {
         () if said.option("--allow-system-changes").is_none() || refused => Some(false),
@@ -131,7 +144,8 @@ fn changed_the_system(run: &Run, said: &Said, in_group: bool) -> Option<bool> {
 
 /// What the server said; of accounts that disagree the first.
 fn told_synchronous(run: &Run) -> Option<&str> {
-    let accounts = run.observations.iter().filter(|o| o.workload == DATABASE && o.params.text("engine") == Some(SQLITE));
+    let accounts =
+        run.observations.iter().filter(|o| o.workload == DATABASE && o.params.text("engine") == Some(SQLITE));
     let mut settings = accounts.filter_map(|o| o.source.strip_prefix(DESCRIBED)).flat_map(|text| text.split(", "));
     settings.find_map(|part| part.strip_prefix(SYNCHRONOUS)?.strip_prefix('='))
 }
@@ -226,17 +240,25 @@ mod tests {
         let free = "fingerpost run launch --allow-system-changes";
         assert_eq!(stated(&launched(free, "file")), "pressure=0.6 pressure_by=limit state=cold");
         let all = format!(
-            "{free} --set pressure=0.30 --set pressure_by=reserve --set state=warm --set swap_size=64M --set throttle=1M --set existing_swap=off"
+            "{free} --set pressure=0.30 --set pressure_by=reserve --set state=warm --set swap_size=64M --set \
+             throttle=1M --set existing_swap=off"
         );
         assert_eq!(
             stated(&launched(&all, "file")),
             "existing_swap=off pressure=0.3 pressure_by=reserve state=warm swap_size=64M throttle=1M"
         );
-        assert_eq!(stated(&launched(&format!("{free} --set pressure=none --set throttle=4M"), "file")), "pressure=none state=cold");
+        assert_eq!(
+            stated(&launched(&format!("{free} --set pressure=none --set throttle=4M"), "file")),
+            "pressure=none state=cold"
+        );
         let run = read(&launched(free, "file"));
         assert_eq!(
             run.observations[0].params,
-            Params::new().with("placement", "file").with("state", "cold").with("pressure", "0.6").with("pressure_by", "limit")
+            Params::new()
+                .with("placement", "file")
+                .with("state", "cold")
+                .with("pressure", "0.6")
+                .with("pressure_by", "limit")
         );
         assert_eq!(read(&run), run, "and once");
         // Without leave nothing was limited, whatever was asked for.
@@ -249,13 +271,18 @@ mod tests {
     fn what_the_command_does_not_tell_is_not_known() {
         let mut unclear = launched("fingerpost run launch --allow-system-changes", "none");
         unclear.observations.clear();
-        for run in [unclear, launched("fingerpost ab launch --a pressure=0.3 --b pressure=0.6", "file"), launched("", "file")] {
+        for run in
+            [unclear, launched("fingerpost ab launch --a pressure=0.3 --b pressure=0.6", "file"), launched("", "file")]
+        {
             assert_eq!(stated(&run), "", "{:?}", run.command);
             let row = &read(&run).measurements[0];
             assert!(leaves_settings_unstated(&row.probe, &row.params));
         }
         let row = &read(&launched("fingerpost run launch", "file")).measurements[0];
-        assert!(!leaves_settings_unstated(&row.probe, &row.params) && !leaves_settings_unstated("launch.pageins", &Params::new()));
+        assert!(
+            !leaves_settings_unstated(&row.probe, &row.params)
+                && !leaves_settings_unstated("launch.pageins", &Params::new())
+        );
         // Rows of a machine that was taken as it is state that, and nothing was set.
         let mut boot = launched("fingerpost run launch --set state=after-boot", "none");
         boot.measurements[0].params = boot.measurements[0].params.clone().with("state", "after-boot");
@@ -265,8 +292,9 @@ mod tests {
     #[test]
     fn a_server_behind_other_words_and_data_in_a_named_directory_are_told_by_the_command() {
         let mut old = run_of("mariadb", None);
-        old.command =
-            ["fingerpost", "run", "database", "--server-prefix", "taskset  -c 0", "--set", "dir=/srv/data"].map(str::to_owned).to_vec();
+        old.command = ["fingerpost", "run", "database", "--server-prefix", "taskset  -c 0", "--set", "dir=/srv/data"]
+            .map(str::to_owned)
+            .to_vec();
         old.host.filesystem.kind = "xfs".into();
         let params = read(&old).measurements[0].params.clone();
         assert_eq!((params.text(SERVER_PREFIX), params.text(DIR_FS)), (Some("taskset -c 0"), Some("xfs")));

@@ -36,8 +36,8 @@ pub fn validate(run: &Run) -> Result<(), String> {
     each("experiments", &run.experiments, valid_experiment)
 }
 
-/// An id becomes a file name, so it may hold letters, digits, `-`, `_`, `.` and `:` only and must start with a letter or digit.
-/// It must not be `latest`, which names another run every day.
+/// An id becomes a file name, so it may hold letters, digits, `-`, `_`, `.` and `:` only and must start with a letter
+/// or digit. It must not be `latest`, which names another run every day.
 pub fn valid_id(id: &str) -> Result<(), String> {
     let ok = !id.is_empty()
         && id.len() <= 100
@@ -54,7 +54,8 @@ const MOST_SHARE: f64 = 1e9;
 
 /// Parameters: whole numbers in range.
 fn valid_params(params: &Params) -> Result<(), String> {
-    let numbers = params.iter().filter_map(|(_, value)| if let Param::Int(n) = value { Some(n.unsigned_abs()) } else { None });
+    let numbers =
+        params.iter().filter_map(|(_, value)| if let Param::Int(n) = value { Some(n.unsigned_abs()) } else { None });
     at_most("a parameter", numbers, MOST_BYTES)
 }
 
@@ -167,9 +168,9 @@ fn shares(values: impl IntoIterator<Item = f64> + Clone) -> Result<(), String> {
 
 /// The run as it can be written and read again.
 ///
-/// JSON has no word for a value that is not a number: a run that holds one would be written and could never be read. Measuring
-/// should not make one; where it does, the row becomes `failed` with that reason (other parts are left out, and a doubt says
-/// so), and everything else is kept.
+/// JSON has no word for a value that is not a number: a run that holds one would be written and could never be read.
+/// Measuring should not make one; where it does, the row becomes `failed` with that reason (other parts are left out,
+/// and a doubt says so), and everything else is kept.
 pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
     if validate(run).is_ok() {
         return Cow::Borrowed(run);
@@ -179,14 +180,24 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
         if let Err(what) = valid_row(m) {
             let reason = format!("the figure was dropped: {what}");
             let descriptor = m.descriptor.take().filter(|d| d.validate().is_ok());
-            let row = Measurement::without_figure(&m.probe, m.version, m.params.clone(), m.unit, m.better, Outcome::Failed, reason);
+            let row = Measurement::without_figure(
+                &m.probe,
+                m.version,
+                m.params.clone(),
+                m.unit,
+                m.better,
+                Outcome::Failed,
+                reason,
+            );
             *m = Measurement { descriptor, ..row };
         }
     }
     let mut dropped = Vec::new();
     for o in &mut run.observations {
         o.totals.retain(|name, value| {
-            valid_total(name, *value).map_err(|why| dropped.push(format!("a total was left out of the record: {why}"))).is_ok()
+            valid_total(name, *value)
+                .map_err(|why| dropped.push(format!("a total was left out of the record: {why}")))
+                .is_ok()
         });
     }
     keep("an observation", &mut run.observations, valid_observation, &mut dropped);
@@ -201,7 +212,9 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
 }
 
 fn keep<T>(what: &str, items: &mut Vec<T>, valid: impl Fn(&T) -> Result<(), String>, dropped: &mut Vec<String>) {
-    items.retain(|item| valid(item).map_err(|why| dropped.push(format!("{what} was left out of the record: {why}"))).is_ok());
+    items.retain(|item| {
+        valid(item).map_err(|why| dropped.push(format!("{what} was left out of the record: {why}"))).is_ok()
+    });
 }
 
 #[cfg(test)]
@@ -260,11 +273,14 @@ mod tests {
                 r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor { entries: Some(-1.0), ..d });
             }),
             ("system calls", |r| {
-                r.measurements[1].descriptor = described("a", "A").map(|d| Descriptor { calls: vec!["re ad".into()], ..d });
+                r.measurements[1].descriptor =
+                    described("a", "A").map(|d| Descriptor { calls: vec!["re ad".into()], ..d });
             }),
             ("more than 32", |r| r.experiments = vec![fixture::experiment(); 33]),
             ("pairs of stretches", |r| r.experiments = vec![with_experiment(|e| e.pairs = vec![e.pairs[0]; 101])]),
-            ("experiments[0]: the estimate", |r| r.experiments = vec![with_experiment(|e| e.effect.as_mut().unwrap().low = 9.0)]),
+            ("experiments[0]: the estimate", |r| {
+                r.experiments = vec![with_experiment(|e| e.effect.as_mut().unwrap().low = 9.0)]
+            }),
             ("amount", |r| r.experiments = vec![with_experiment(|e| e.pairs[0].base.seconds = -1.0)]),
             ("too long", |r| r.experiments = vec![with_experiment(|e| e.what = "x".repeat(MAX_TEXT + 1))]),
         ];

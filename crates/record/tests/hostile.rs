@@ -107,7 +107,8 @@ fn a_huge_file_is_not_read_to_its_end() {
 
 #[test]
 fn fields_of_a_later_version_are_passed_over() {
-    let text = serde_json::to_string(&small_run()).unwrap().replacen('{', "{\"later\":{\"a\":[1,null,\"\\u001b\"]},", 1);
+    let text =
+        serde_json::to_string(&small_run()).unwrap().replacen('{', "{\"later\":{\"a\":[1,null,\"\\u001b\"]},", 1);
     assert!(load::from_slice(text.as_bytes(), "x.json").unwrap() == small_run());
 }
 

@@ -30,13 +30,16 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
     }
     if found.is_empty() {
         // A record of before requests were followed has findings, and nothing to explain them by.
-        found.extend(run.findings.iter().filter(|f| f.status == Status::Guilty).take(1).map(|f| blame(f, "the server", "")));
+        found.extend(
+            run.findings.iter().filter(|f| f.status == Status::Guilty).take(1).map(|f| blame(f, "the server", "")),
+        );
     }
     let tables = tables(run);
     found.extend(tables.iter().take(MOST).map(|table| scaling(table, tables.len() > 1)));
     let doubted = |of: &'static str| move |sentence: String| doubted(sentence, run, of);
     found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)).map(doubted("zerofill.")));
-    // Where memory was limited in a part of the rounds, the answer is that of the others, and what the limit makes of it comes after it.
+    // Where memory was limited in a part of the rounds, the answer is that of the others, and what the limit makes of
+    // it comes after it.
     found.extend(site::duels(run).iter().min_by_key(|duel| duel.params.get("memory").is_some()).and_then(contest));
     found.extend(site::less(run).first().map(|less| format!("{}.", less.sentence)).map(doubted("site.")));
     found.extend(since_boot(run));
@@ -65,7 +68,11 @@ fn doubted(sentence: String, run: &Run, of: &str) -> String {
         return sentence;
     }
     let is = if untrusted == 1 { "is" } else { "are" };
-    format!("{} ({untrusted} of {} {is} untrusted).", sentence.trim_end_matches('.'), counted(rows().count() as u64, "row"))
+    format!(
+        "{} ({untrusted} of {} {is} untrusted).",
+        sentence.trim_end_matches('.'),
+        counted(rows().count() as u64, "row")
+    )
 }
 
 /// What the server is called: by its engine, its program, else by the workload.
@@ -75,7 +82,8 @@ fn server<'a>(workload: &'a str, params: &'a Params) -> &'a str {
 
 /// The cause of the time of one step: guilty, or suspected where none is.
 fn of_step(e: &Explanation) -> Option<String> {
-    let of = |status: Status| e.findings.iter().filter(|f| f.status == status).max_by(|a, b| a.share.total_cmp(&b.share));
+    let of =
+        |status: Status| e.findings.iter().filter(|f| f.status == status).max_by(|a, b| a.share.total_cmp(&b.share));
     let finding = of(Status::Guilty).or_else(|| of(Status::Suspected))?;
     let asking = ["clients", "connections"].iter().find_map(|by| Some((e.params.int(by)?, by.trim_end_matches('s'))));
     let at = asking.map_or(String::new(), |(n, by)| format!(" at {}", counted(n.unsigned_abs(), by)));
@@ -110,7 +118,8 @@ fn primitives(groups: &[Group]) -> Option<String> {
         let figure = row.figure?.told();
         Some(format!("{what} {} {figure}", if row.better == Better::Lower { "takes" } else { "reaches" }))
     };
-    let article = |name: &str| format!("{} {name}", if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" });
+    let article =
+        |name: &str| format!("{} {name}", if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" });
     let keys = key_figures::of(groups).into_iter().filter_map(|(name, row)| takes(&article(name), row));
     let mut told: Vec<String> = keys.take(KEYS).collect();
     if told.is_empty() {
@@ -123,8 +132,12 @@ fn primitives(groups: &[Group]) -> Option<String> {
 }
 
 fn scaling(table: &Table, many: bool) -> String {
-    let others: Vec<String> =
-        table.params.iter().filter(|(key, _)| !matches!(*key, "engine" | "server")).map(|(key, value)| named(key, value)).collect();
+    let others: Vec<String> = table
+        .params
+        .iter()
+        .filter(|(key, _)| !matches!(*key, "engine" | "server"))
+        .map(|(key, value)| named(key, value))
+        .collect();
     let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
     let rests = doubtful_steps(table);
     let name = server(&table.workload, &table.params);
@@ -153,7 +166,9 @@ fn answered(run: &Run) -> Option<String> {
         rows.find_map(|m| Some((m, m.estimate?.value)))
     };
     let (row, rate) = figure(THROUGHPUT, None)?;
-    let who = ["connections", "clients"].iter().find_map(|key| Some(counted(row.params.int(key)?.unsigned_abs(), key.strip_suffix('s')?)));
+    let who = ["connections", "clients"]
+        .iter()
+        .find_map(|key| Some(counted(row.params.int(key)?.unsigned_abs(), key.strip_suffix('s')?)));
     let server = row.params.text("server").unwrap_or("The server");
     let mut sentence = format!("{server} answers {rate:.0} requests a second");
     if let Some(who) = who {
@@ -181,7 +196,8 @@ fn since_boot(run: &Run) -> Option<String> {
 /// Page-ins since boot, by days of uptime.
 fn pageins(run: &Run) -> Option<String> {
     let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins");
-    let mut days: Vec<(i64, f64, &Measurement)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value, m))).collect();
+    let mut days: Vec<(i64, f64, &Measurement)> =
+        rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value, m))).collect();
     days.sort_by_key(|(days, ..)| *days);
     let (last, count, row) = *days.last()?;
     let after = match last {
@@ -206,7 +222,9 @@ fn doubt(row: &Measurement) -> String {
 /// The fastest database against files: how many times as fast, with the interval.
 fn contest(duel: &site::Duel) -> Option<String> {
     let ratio = duel.ratio?;
-    let told = |value: f64, low: f64, high: f64| format!("{} times ({}–{})", significant(value), significant(low), significant(high));
+    let told = |value: f64, low: f64, high: f64| {
+        format!("{} times ({}–{})", significant(value), significant(low), significant(high))
+    };
     // Which of several it is; the kind's own name says nothing more.
     let which = |name: &str, kind: &str| if name == kind { String::new() } else { format!(" ({name})") };
     let (files, odb) = (which(&duel.files, "files"), which(&duel.odb, "object-database"));
@@ -241,7 +259,10 @@ mod tests {
     fn primitives_are_told_by_their_key_figures_and_single_rows_by_their_names() {
         let mut run = fingerpost_record::fixture::run();
         let all = of(&run);
-        assert!(all.len() == 1 && all[0].starts_with("A system call takes 41.30 ns, a context switch takes "), "{all:?}");
+        assert!(
+            all.len() == 1 && all[0].starts_with("A system call takes 41.30 ns, a context switch takes "),
+            "{all:?}"
+        );
         run.measurements.retain(|m| m.probe == "syscall.stat");
         let one = of(&run);
         assert!(one.len() == 1 && one[0].starts_with("syscall.stat takes "), "{one:?}");
@@ -283,17 +304,32 @@ mod tests {
         let row = |probe: &str, percentile: Option<i64>, value: f64| {
             let params = Params::new().with("clients", 4).with("server", "mysql://db-1/x");
             let params = percentile.map_or(params.clone(), |p| params.with("percentile", p));
-            let none = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            let none = Measurement::without_figure(
+                probe,
+                1,
+                params,
+                Unit::Nanoseconds,
+                Better::Lower,
+                Outcome::Measured,
+                String::new(),
+            );
             Measurement { estimate: Some(Estimate { value, low: value, high: value, confidence: 0.95 }), ..none }
         };
         let of = |turns: f64| {
-            let rows = [(THROUGHPUT, None, 1000.0), (TURNS, None, turns), (TURN, Some(50), 80_000.0), (TURN, Some(99), 150_000.0)];
-            let measurements = rows.into_iter().map(|(probe, percentile, value)| row(probe, percentile, value)).collect();
+            let rows = [
+                (THROUGHPUT, None, 1000.0),
+                (TURNS, None, turns),
+                (TURN, Some(50), 80_000.0),
+                (TURN, Some(99), 150_000.0),
+            ];
+            let measurements =
+                rows.into_iter().map(|(probe, percentile, value)| row(probe, percentile, value)).collect();
             answered(&Run { measurements, ..Run::default() })
         };
         let told = |what: &str| {
             format!(
-                "mysql://db-1/x answers 1000 requests a second of 4 clients{what}: half of the round trips are done in 80.00 µs, 99 % in 150.0 µs."
+                "mysql://db-1/x answers 1000 requests a second of 4 clients{what}: half of the round trips are done in \
+                 80.00 µs, 99 % in 150.0 µs."
             )
         };
         assert_eq!(of(1000.0), Some(told("")));
@@ -305,8 +341,15 @@ mod tests {
     fn page_ins_are_told_by_days() {
         let row = |days: i64, count: f64| {
             let params = Params::new().with("state", "uptime").with("days", days);
-            let none =
-                Measurement::without_figure("launch.pageins", 1, params, Unit::Count, Better::Lower, Outcome::Measured, String::new());
+            let none = Measurement::without_figure(
+                "launch.pageins",
+                1,
+                params,
+                Unit::Count,
+                Better::Lower,
+                Outcome::Measured,
+                String::new(),
+            );
             Measurement { estimate: Some(Estimate { value: count, low: count, high: count, confidence: 0.95 }), ..none }
         };
         let of = |rows: Vec<Measurement>| pageins(&Run { measurements: rows, ..Run::default() });
@@ -324,7 +367,9 @@ mod tests {
         let told = of(&run);
         assert_eq!(told[0], "2304 page-ins since boot.", "{told:?}");
         let mut late = run.clone();
-        late.measurements.iter_mut().for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some("up for 120 minutes".into())));
+        late.measurements
+            .iter_mut()
+            .for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some("up for 120 minutes".into())));
         assert_eq!(of(&late)[0], "2304 page-ins since boot (untrusted: up for 120 minutes).");
         assert!(told.iter().all(|sentence| !sentence.contains("One placement")), "{told:?}");
     }
@@ -342,14 +387,24 @@ mod tests {
             untrusted: false,
         };
         assert!(
-            contest(&duel(27.0, 25.0, 29.0)).unwrap().starts_with("Pages come 27.00 times (25.00–29.00) as fast from the object database")
+            contest(&duel(27.0, 25.0, 29.0))
+                .unwrap()
+                .starts_with("Pages come 27.00 times (25.00–29.00) as fast from the object database")
         );
-        assert!(contest(&duel(0.5, 0.4, 0.6)).unwrap().starts_with("Pages come 2.000 times (1.667–2.500) as fast from files"));
+        assert!(
+            contest(&duel(0.5, 0.4, 0.6))
+                .unwrap()
+                .starts_with("Pages come 2.000 times (1.667–2.500) as fast from files")
+        );
         assert!(contest(&duel(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
         let doubted = contest(&site::Duel { untrusted: true, ..duel(0.5, 0.4, 0.6) });
         assert!(doubted.unwrap().ends_with("object database (lmdb) (untrusted)."));
         let limited = site::Duel { params: Params::new().with("memory", 8 << 20), ..duel(1.0, 0.9, 1.1) };
-        assert!(contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"), "{:?}", contest(&limited));
+        assert!(
+            contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"),
+            "{:?}",
+            contest(&limited)
+        );
     }
 
     #[test]
@@ -358,8 +413,16 @@ mod tests {
         let told = |run: &Run| super::of(run, &[]).join(" ");
         assert!(told(&run).contains("FLOPS") && !told(&run).contains("untrusted"), "{}", told(&run));
         run.measurements[0].outcome = Outcome::Untrusted;
-        assert!(told(&run).contains(&format!(" (1 of {} rows is untrusted).", run.measurements.len())), "{}", told(&run));
+        assert!(
+            told(&run).contains(&format!(" (1 of {} rows is untrusted).", run.measurements.len())),
+            "{}",
+            told(&run)
+        );
         run.measurements[1].outcome = Outcome::Untrusted;
-        assert!(told(&run).contains(&format!(" (2 of {} rows are untrusted).", run.measurements.len())), "{}", told(&run));
+        assert!(
+            told(&run).contains(&format!(" (2 of {} rows are untrusted).", run.measurements.len())),
+            "{}",
+            told(&run)
+        );
     }
 }

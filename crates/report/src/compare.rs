@@ -7,8 +7,8 @@ use fingerpost_record::Status;
 use fingerpost_record::params::named;
 
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared_in_short,
-    overlap, settled, sides, summary, surer, text, tone, waterfall_lines, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order,
+    not_compared_in_short, overlap, settled, sides, summary, surer, text, tone, waterfall_lines, waterfall_title,
 };
 use crate::explain::pieces;
 use crate::format::Format;
@@ -55,7 +55,8 @@ pub fn table(c: &Comparison, style: &Style) -> String {
         c.hosts.iter().map(|d| Line::Labelled(text(&d.what), text(&format!("{} → {}", d.base, d.new)), Tone::Plain)),
     );
     section(lines, SETTLED, settled(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
-    let (accused, rest): (Vec<_>, Vec<_>) = causes(c).into_iter().partition(|(_, _, status)| style.wide || status.accuses());
+    let (accused, rest): (Vec<_>, Vec<_>) =
+        causes(c).into_iter().partition(|(_, _, status)| style.wide || status.accuses());
     let overlap = overlap(c).into_iter().map(|sentence| Line::Note(sentence, Tone::Plain));
     let accused = accused.into_iter().flat_map(cause_lines);
     section(lines, "Why", overlap.chain(accused).chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())));
@@ -122,7 +123,10 @@ fn in_one_line(c: &Comparison) -> Vec<Line> {
     };
     let kinds = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
     let told = kinds.into_iter().filter(|(_, names)| !names.is_empty());
-    told.map(|(status, names)| Line::Note(format!("{} (by what: --wide): {}", status.as_str(), names.join(", ")), Tone::Faint)).collect()
+    told.map(|(status, names)| {
+        Line::Note(format!("{} (by what: --wide): {}", status.as_str(), names.join(", ")), Tone::Faint)
+    })
+    .collect()
 }
 
 fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<Line> {
@@ -158,12 +162,19 @@ mod tests {
         let text = written(Format::Table);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no “{what}” in {text}"));
         assert!(at("the operating system, not the CPU") < at("What differs between the hosts"));
-        assert!(at("What differs between the hosts") < at("system call and signal cost, 42 % (syscall.entry, layer kernel)"));
+        assert!(
+            at("What differs between the hosts")
+                < at("system call and signal cost, 42 % (syscall.entry, layer kernel)")
+        );
         assert!(at("(syscall.entry, layer kernel)") < at("cleared (by what: --wide): "));
         assert!(at("the CPU's speed") < at("\nSystem calls\n"));
         assert!(!text.contains("cpu.speed"), "names alone");
         let wide = table(&g5(), &Style { wide: true, ..Style::default() });
-        assert!(wide.find("(syscall.entry").unwrap() < wide.find("the CPU's speed, cleared (cpu.speed, layer cpu): ").unwrap(), "{wide}");
+        assert!(
+            wide.find("(syscall.entry").unwrap()
+                < wide.find("the CPU's speed, cleared (cpu.speed, layer cpu): ").unwrap(),
+            "{wide}"
+        );
         assert!(text.contains("8.071") && text.contains("5 clients"), "{text}");
     }
 
@@ -171,12 +182,18 @@ mod tests {
     fn each_row_tells_itself_from_its_neighbours_on_a_narrow_terminal_too() {
         let style = Style { width: Some(80), ..Style::default() };
         let text = table(&g5(), &style);
-        let title = text.lines().find(|line| line.starts_with("Database  ")).expect("a title with what all of its rows have");
+        let title =
+            text.lines().find(|line| line.starts_with("Database  ")).expect("a title with what all of its rows have");
         assert!(title.contains("engine=mysql") && title.contains("storage=myisam"), "{title}");
-        let row =
-            |clients: u32| text.lines().any(|line| line.contains("database.throughput") && line.contains(&format!("clients={clients} ")));
+        let row = |clients: u32| {
+            text.lines()
+                .any(|line| line.contains("database.throughput") && line.contains(&format!("clients={clients} ")))
+        };
         assert!([1, 2, 5, 10, 20, 35, 50].into_iter().all(row), "{text}");
-        assert!(!text.lines().any(|line| line.contains("database.throughput  ") && line.contains("engine=mysql")), "{text}");
+        assert!(
+            !text.lines().any(|line| line.contains("database.throughput  ") && line.contains("engine=mysql")),
+            "{text}"
+        );
     }
 
     #[test]
@@ -192,11 +209,17 @@ mod tests {
         c.causes[1].share = c.causes[0].share;
         c.causes[2].share = c.causes[0].share;
         for text in all(&c) {
-            assert!(text.contains(&format!("{told} {:.0} % of the difference", (1.0 - c.unexplained) * 100.0)), "{text}");
+            assert!(
+                text.contains(&format!("{told} {:.0} % of the difference", (1.0 - c.unexplained) * 100.0)),
+                "{text}"
+            );
         }
         let load = |name| references::load(name).unwrap();
         for text in all(&compare(&[load("launch-10.0.4")], &[load("launch-10.1")], &Options::default())) {
-            assert!(text.contains("share not known") && text.contains("or of a cause whose share is not known"), "{text}");
+            assert!(
+                text.contains("share not known") && text.contains("or of a cause whose share is not known"),
+                "{text}"
+            );
         }
     }
 
@@ -225,7 +248,9 @@ mod tests {
         hostile.headline = "a <b> | c".into();
         let (csv, md) = (compare_csv::render(&hostile), compare_markdown::render(&hostile));
         assert!(csv.contains("'=cmd") && !md.contains("<script>") && !md.contains("<b>"));
-        assert!(!csv.contains('\u{1b}') && !md.contains('\u{1b}') && !table(&hostile, &Style::default()).contains('\u{1b}'));
+        assert!(
+            !csv.contains('\u{1b}') && !md.contains('\u{1b}') && !table(&hostile, &Style::default()).contains('\u{1b}')
+        );
     }
 
     #[test]
@@ -240,8 +265,10 @@ mod tests {
         };
         let mut c = g5();
         c.rows.clear();
-        c.not_compared = vec![row("database.latency", 1, 10.0), row("database.latency", 5, 20.0), row("database.stall", 1, 3.0)];
-        let told = "only the new side has it: database.latency clients=1 (10.00 ns), clients=5 (20.00 ns); database.stall clients=1 (3.000 ns); \
+        c.not_compared =
+            vec![row("database.latency", 1, 10.0), row("database.latency", 5, 20.0), row("database.stall", 1, 3.0)];
+        let told = "only the new side has it: database.latency clients=1 (10.00 ns), clients=5 (20.00 ns); \
+            database.stall clients=1 (3.000 ns); \
             all with engine=mariadb";
         let text = table(&c, &Style::default());
         assert!(text.contains(told), "{text}");
@@ -254,6 +281,9 @@ mod tests {
     fn narrow_terminals_lose_columns_and_no_line_is_too_long() {
         use unicode_width::UnicodeWidthStr;
         let text = table(&g5(), &Style { width: Some(80), ..Style::default() });
-        assert!(text.lines().filter(|l| l.contains("slower") && l.contains("syscall")).all(|l| l.width() <= 80), "{text}");
+        assert!(
+            text.lines().filter(|l| l.contains("slower") && l.contains("syscall")).all(|l| l.width() <= 80),
+            "{text}"
+        );
     }
 }

@@ -5,7 +5,8 @@ use fingerpost_compare::comparison::{Comparison, NotCompared, Row};
 use crate::compare_words::{in_order, text};
 use crate::csv::{line, word};
 
-const HEADER: &str = "probe,params,unit,better,base,base_low,base_high,new,new_low,new_high,ratio,ratio_low,ratio_high,verdict,note";
+const HEADER: &str =
+    "probe,params,unit,better,base,base_low,base_high,new,new_low,new_high,ratio,ratio_low,ratio_high,verdict,note";
 
 /// The whole comparison; rows that were not compared have no ratio and the reason as note.
 pub fn render(c: &Comparison) -> String {

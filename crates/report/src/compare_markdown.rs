@@ -3,8 +3,8 @@
 use fingerpost_compare::comparison::Comparison;
 
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, overlap,
-    settled, sides, summary, surer, text, waterfall_lines, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order,
+    not_compared, overlap, settled, sides, summary, surer, text, waterfall_lines, waterfall_title,
 };
 use crate::words::escape;
 
@@ -14,7 +14,11 @@ pub fn render(c: &Comparison) -> String {
     for (label, sentence, _) in sides(c) {
         out.push_str(&format!("- **{label}**: {}\n", escape(&sentence)));
     }
-    section(&mut out, "What differs between the hosts", c.hosts.iter().map(|d| text(&format!("{}: {} → {}", d.what, d.base, d.new))));
+    section(
+        &mut out,
+        "What differs between the hosts",
+        c.hosts.iter().map(|d| text(&format!("{}: {} → {}", d.what, d.base, d.new))),
+    );
     let sentence = |(label, evidence, _): (String, Vec<String>, _)| {
         if evidence.is_empty() { label } else { format!("{label}: {}", evidence.join("; ")) }
     };

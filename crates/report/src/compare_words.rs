@@ -44,7 +44,15 @@ pub(crate) fn gains(c: &Comparison) -> Vec<String> {
 pub(crate) fn cells(row: &Row) -> [String; 7] {
     let (ratio, interval) = row.ratio.map_or_else(Default::default, |r| (number(r.value), interval(&r)));
     let value = |v: f64| row.unit.format(v);
-    [text(&row.probe), text(&row.params.to_string()), value(row.base.value), value(row.new.value), ratio, interval, row.verdict.to_string()]
+    [
+        text(&row.probe),
+        text(&row.params.to_string()),
+        value(row.base.value),
+        value(row.new.value),
+        ratio,
+        interval,
+        row.verdict.to_string(),
+    ]
 }
 
 /// A ratio with as many digits as a person compares: three decimals near one, four significant digits elsewhere.
@@ -78,7 +86,12 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
         let ids = match info.ids.as_slice() {
             [one] => one.clone(),
             many => {
-                format!("{} runs, {} to {}", many.len(), many.first().map_or("", String::as_str), many.last().map_or("", String::as_str))
+                format!(
+                    "{} runs, {} to {}",
+                    many.len(),
+                    many.first().map_or("", String::as_str),
+                    many.last().map_or("", String::as_str)
+                )
             }
         };
         let who = if info.name == ids { ids } else { format!("{} ({ids})", info.name) };
@@ -99,7 +112,14 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
     lines.extend(side("New", &c.new));
     lines.extend(c.changes.iter().map(|change| ("Changed".to_owned(), text(&change.words()), false)));
     lines.extend(c.pooled.iter().map(|p| {
-        let rows = format!("{} rows of {} are {}: {} ({})", p.rows, p.of, p.verdict, number(p.ratio.value), interval(&p.ratio));
+        let rows = format!(
+            "{} rows of {} are {}: {} ({})",
+            p.rows,
+            p.of,
+            p.verdict,
+            number(p.ratio.value),
+            interval(&p.ratio)
+        );
         ("Together".to_owned(), text(&rows), false)
     }));
     lines.push(("Threshold".into(), format!("{} %", short(c.threshold * 100.0)), false));
@@ -123,10 +143,14 @@ pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
         // The cause's name, by which `list CAUSE` tells more of it, and its layer.
         format!("{}, {verdict} ({}, layer {})", fingerpost_diagnose::label(&f.cause), f.cause, f.layer)
     };
-    let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
+    let mut out: Vec<_> =
+        c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
     if c.unexplained > 0.0 {
         let at = c.causes.iter().take_while(|f| f.status.accuses()).count();
-        out.insert(at, (format!("{}, {:.0} %", unexplained(&c.causes), c.unexplained * 100.0), Vec::new(), Status::Suspected));
+        out.insert(
+            at,
+            (format!("{}, {:.0} %", unexplained(&c.causes), c.unexplained * 100.0), Vec::new(), Status::Suspected),
+        );
     }
     out
 }
@@ -148,7 +172,12 @@ pub(crate) const NOTHING: f64 = 1e-12;
 
 pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
     let what = if fall.workload == fingerpost_compare::service::WORKLOAD { "request" } else { "transaction" };
-    format!("A {what} of {}: {} → {}", step(&fall.workload, &fall.params), time(fall.base_seconds), time(fall.new_seconds))
+    format!(
+        "A {what} of {}: {} → {}",
+        step(&fall.workload, &fall.params),
+        time(fall.base_seconds),
+        time(fall.new_seconds)
+    )
 }
 
 /// The steps of a waterfall from base to new, the unexplained rest, and the prediction from unit costs.
@@ -162,7 +191,9 @@ pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
     // What is left of a sum of floating-point numbers is nothing.
     let unexplained = if fall.unexplained_seconds.abs() < NOTHING { 0.0 } else { fall.unexplained_seconds };
     lines.push(format!("unexplained: {}", change(unexplained)));
-    lines.extend(fall.predicted_share.map(|p| format!("unit costs times counts predict {:.0} % of the change", p * 100.0)));
+    lines.extend(
+        fall.predicted_share.map(|p| format!("unit costs times counts predict {:.0} % of the change", p * 100.0)),
+    );
     lines.extend(fall.predictions.iter().map(|p| text(p)));
     lines
 }
@@ -177,7 +208,8 @@ pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
     let percent = |v: f64, one: f64| format!("{:.0} %", v / one * 100.0);
     let point = |(n, base, new): &(i64, f64, f64)| {
         let who = if *n == 1 { "client" } else { "clients" };
-        let [base, new] = [(*base, base_one), (*new, new_one)].map(|(v, one)| format!("{} ({})", significant(v), percent(v, one)));
+        let [base, new] =
+            [(*base, base_one), (*new, new_one)].map(|(v, one)| format!("{} ({})", significant(v), percent(v, one)));
         format!("{n:>4} {who}: {base} → {new}")
     };
     let mut lines: Vec<String> = curve.points.iter().map(point).collect();
@@ -195,7 +227,8 @@ pub(crate) fn not_compared(c: &Comparison) -> Vec<String> {
 /// Rows of one reason that a terminal and a page name one by one.
 const NAMED: usize = 24;
 
-/// The same, where many rows have one reason as numbers of rows by probe: the answer above them is to stay on the screen.
+/// The same, where many rows have one reason as numbers of rows by probe: the answer above them is to stay on the
+/// screen.
 pub(crate) fn not_compared_in_short(c: &Comparison) -> Vec<String> {
     let counted = |why: &str, rows: &[&NotCompared]| {
         let mut probes: Vec<(&str, usize)> = Vec::new();
@@ -207,7 +240,11 @@ pub(crate) fn not_compared_in_short(c: &Comparison) -> Vec<String> {
         }
         let each = |(probe, n): &(&str, usize)| if *n == 1 { (*probe).to_owned() } else { format!("{probe} ({n})") };
         let probes: Vec<String> = probes.iter().map(each).collect();
-        text(&format!("{why}: {} rows, each with its figures in the comparison as Markdown or CSV: {}", rows.len(), probes.join(", ")))
+        text(&format!(
+            "{why}: {} rows, each with its figures in the comparison as Markdown or CSV: {}",
+            rows.len(),
+            probes.join(", ")
+        ))
     };
     let line = |(why, rows): (&str, Vec<&NotCompared>)| {
         if rows.len() > NAMED { counted(why, &rows) } else { each_named(why, &rows) }
@@ -232,7 +269,9 @@ fn each_named(why: &str, rows: &[&NotCompared]) -> String {
     let params = |r: &NotCompared| r.params.iter().map(|(key, value)| named(key, value)).collect::<Vec<_>>();
     let all: Vec<Vec<String>> = rows.iter().map(|r| params(r)).collect();
     let shared: Vec<&String> = match all.as_slice() {
-        [first, others @ ..] if !others.is_empty() => first.iter().filter(|w| others.iter().all(|own| own.contains(w))).collect(),
+        [first, others @ ..] if !others.is_empty() => {
+            first.iter().filter(|w| others.iter().all(|own| own.contains(w))).collect()
+        }
         _ => Vec::new(),
     };
     let one = |r: &NotCompared, before: Option<&str>| {
@@ -277,7 +316,8 @@ pub(crate) fn summary(c: &Comparison) -> String {
 /// What [`surer`] is called.
 pub(crate) const SURER: &str = "More precise";
 
-/// What makes the intervals narrower, where half of the rows or more are too wide to tell; nothing where the sides cannot be measured again.
+/// What makes the intervals narrower, where half of the rows or more are too wide to tell; nothing where the sides
+/// cannot be measured again.
 pub(crate) fn surer(c: &Comparison) -> Option<&'static str> {
     let unresolved = c.rows.iter().filter(|row| row.verdict == Verdict::Unresolved).count();
     let published = [&c.base, &c.new].iter().any(|side| side.source.is_some());
@@ -287,7 +327,8 @@ pub(crate) fn surer(c: &Comparison) -> Option<&'static str> {
     Some(match in_turns(&c.base.ids, &c.new.ids) {
         true => "measure for longer: fingerpost ab … --budget SECONDS",
         false => {
-            "take several runs a side (fingerpost compare A1,A2 B1,B2), or measure two settings of one machine in turns (fingerpost ab)"
+            "take several runs a side (fingerpost compare A1,A2 B1,B2), or measure two settings of one machine in \
+             turns (fingerpost ab)"
         }
     })
 }

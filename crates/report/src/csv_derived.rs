@@ -1,5 +1,5 @@
-//! Lines of comma-separated values, and what is derived from a run's rows, or was followed beside them, as further ones: outcome `derived`,
-//! no version, and no samples of their own.
+//! Lines of comma-separated values, and what is derived from a run's rows, or was followed beside them, as further
+//! ones: outcome `derived`, no version, and no samples of their own.
 
 use fingerpost_compare::flops::Flops;
 use fingerpost_compare::memory::{Memory, staircase};
@@ -15,7 +15,8 @@ use crate::zerofill::{fit_fields, given_fields};
 pub const HEADER: &str = "run,host,group,probe,version,params,unit,better,outcome,value,low,high,\
     confidence,p50,p90,p99,processes,samples,disturbed,instructions_user,instructions_kernel,cycles_user,cycles_kernel,reason";
 
-/// A text of the run. A spreadsheet takes a cell that begins like a formula for one, and runs it; an apostrophe makes it text.
+/// A text of the run. A spreadsheet takes a cell that begins like a formula for one, and runs it; an apostrophe makes
+/// it text.
 pub fn word(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
 }
@@ -26,7 +27,11 @@ pub fn line(fields: impl IntoIterator<Item = String>) -> String {
 }
 
 fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+    if field.contains(['"', ',', '\r', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
 }
 
 /// A derived figure.
@@ -92,8 +97,9 @@ fn requests(p: &Paths) -> Vec<Derived> {
         let params = p.params.iter().map(|(k, v)| format!("{k} {v}")).collect::<Vec<_>>().join(" ");
         vec![("workload", p.workload.clone()), ("step", params)]
     };
-    let with =
-        |more: &[(&'static str, &str)]| step().into_iter().chain(more.iter().map(|(k, v)| (*k, (*v).to_owned()))).collect::<Vec<_>>();
+    let with = |more: &[(&'static str, &str)]| {
+        step().into_iter().chain(more.iter().map(|(k, v)| (*k, (*v).to_owned()))).collect::<Vec<_>>()
+    };
     let mut all = Vec::new();
     for (by, l) in [("followed", Some(p.latency)), ("load generator", p.generator)] {
         let Some(l) = l else { continue };
@@ -105,8 +111,12 @@ fn requests(p: &Paths) -> Vec<Derived> {
     for leaf in &p.leaves {
         let chain = leaf.chain.join(" > ");
         for (class, s) in [("all", leaf.all), ("middle", leaf.middle), ("slowest 1 %", leaf.slow)] {
-            let params = || with(&[("class", class), ("component", &leaf.component), ("with", &leaf.whom), ("chain", &chain)]);
-            all.push(Derived { interval: Some([s.low, s.high, 0.95]), ..Derived::exact("request.share", params(), RATIO, s.share) });
+            let params =
+                || with(&[("class", class), ("component", &leaf.component), ("with", &leaf.whom), ("chain", &chain)]);
+            all.push(Derived {
+                interval: Some([s.low, s.high, 0.95]),
+                ..Derived::exact("request.share", params(), RATIO, s.share)
+            });
             all.push(Derived::exact("request.time", params(), NS, s.seconds * 1e9));
         }
     }
@@ -117,31 +127,46 @@ fn requests(p: &Paths) -> Vec<Derived> {
 fn zero_filling(a: &Analysis) -> Vec<Derived> {
     let what = |name: &str| vec![("api", a.api.clone()), ("what", name.to_owned())];
     let estimated = |name, params, e| Derived::estimated(name, params, NS, e);
-    let mut all: Vec<Derived> = a.given.iter().flat_map(given_fields).map(|(name, e)| estimated("zerofill.given", what(name), e)).collect();
+    let mut all: Vec<Derived> =
+        a.given.iter().flat_map(given_fields).map(|(name, e)| estimated("zerofill.given", what(name), e)).collect();
     if let Some(costs) = &a.derived {
         let fields = FIELDS.iter().zip(costs.values());
         all.extend(fields.map(|((key, ..), value)| Derived::exact("zerofill.derived", what(key), NS, value)));
     }
     all.extend(fit_fields(a).into_iter().map(|(name, e)| estimated("zerofill.fit", what(name), e)));
-    all.extend(
-        a.zeroing
-            .iter()
-            .map(|r| estimated("zerofill.zeroing_by_route", vec![("route", r.key.to_owned()), ("pages", r.pages.to_string())], r.per_page)),
-    );
+    all.extend(a.zeroing.iter().map(|r| {
+        estimated(
+            "zerofill.zeroing_by_route",
+            vec![("route", r.key.to_owned()), ("pages", r.pages.to_string())],
+            r.per_page,
+        )
+    }));
     for s in &a.shares {
         for (part, share) in [("allocation", s.allocation), ("fault", s.fault), ("zero", s.zero)] {
             let params = vec![("pages", s.pages.to_string()), ("part", part.to_owned())];
             all.push(Derived::exact("zerofill.share", params, RATIO, share));
         }
     }
-    let guess = |g: &zerofill::guesses::Guess| Derived::estimated("zerofill.guess", vec![("what", g.key.to_owned())], RATIO, g.measured);
+    let guess = |g: &zerofill::guesses::Guess| {
+        Derived::estimated("zerofill.guess", vec![("what", g.key.to_owned())], RATIO, g.measured)
+    };
     all.extend(a.guesses.iter().map(guess));
-    all.extend(a.agreement.iter().map(|g| Derived::exact("zerofill.agreement", vec![("what", g.what.to_owned())], RATIO, g.ratio)));
-    for (name, rankings) in
-        [("zerofill.rank_prefault", &a.prefault), ("zerofill.rank_touched", &a.apis), ("zerofill.rank_untouched", &a.apis_untouched)]
-    {
+    all.extend(
+        a.agreement
+            .iter()
+            .map(|g| Derived::exact("zerofill.agreement", vec![("what", g.what.to_owned())], RATIO, g.ratio)),
+    );
+    for (name, rankings) in [
+        ("zerofill.rank_prefault", &a.prefault),
+        ("zerofill.rank_touched", &a.apis),
+        ("zerofill.rank_untouched", &a.apis_untouched),
+    ] {
         for (ranking, (place, at)) in rankings.iter().flat_map(|r| r.places.iter().enumerate().map(move |p| (r, p))) {
-            let params = vec![("pages", ranking.pages.to_string()), ("name", at.name.clone()), ("place", (place + 1).to_string())];
+            let params = vec![
+                ("pages", ranking.pages.to_string()),
+                ("name", at.name.clone()),
+                ("place", (place + 1).to_string()),
+            ];
             all.push(Derived::exact(name, params, RATIO, at.times));
         }
     }
@@ -157,10 +182,15 @@ fn floating_point(flops: &Flops) -> Vec<Derived> {
     for column in &flops.columns {
         let params = |module: &str| {
             let flags = column.cflags.clone().map(|flags| ("cflags", flags));
-            [("compiler", column.compiler.clone()), ("module", module.to_owned())].into_iter().chain(flags).collect::<Vec<_>>()
+            [("compiler", column.compiler.clone()), ("module", module.to_owned())]
+                .into_iter()
+                .chain(flags)
+                .collect::<Vec<_>>()
         };
         let modules = column.modules.iter().enumerate().map(|(i, m)| ((i + 1).to_string(), m.map(|e| e.value)));
-        all.extend(column.average().map(|v| Derived::exact("flops.average", params("all"), Unit::FlopPerSecond.as_str(), v)));
+        all.extend(
+            column.average().map(|v| Derived::exact("flops.average", params("all"), Unit::FlopPerSecond.as_str(), v)),
+        );
         for (module, rate) in modules.chain([("all".to_owned(), column.average())]) {
             let share = rate.and_then(|rate| flops.share(rate));
             all.extend(share.map(|share| Derived::exact("flops.share_of_peak", params(&module), RATIO, share)));
@@ -186,7 +216,11 @@ fn hierarchy(memory: &Memory) -> Vec<Derived> {
         let reported = cache.reported.as_ref();
         let name = reported.map_or(format!("level {}", i + 1), |(name, _)| name.clone());
         let params = [("level", name)];
-        all.extend(level(["memory.level_load", "memory.level_holds", "memory.level_no_longer_holds"], &params, &cache.level));
+        all.extend(level(
+            ["memory.level_load", "memory.level_holds", "memory.level_no_longer_holds"],
+            &params,
+            &cache.level,
+        ));
         all.extend(reported.map(|(_, b)| Derived::exact("memory.level_reported", params.to_vec(), BYTES, *b as f64)));
     }
     for reach in &memory.reaches {
@@ -232,10 +266,17 @@ mod tests {
         assert!(all.iter().all(|text| text.trim_end().split(',').count() == HEADER.split(',').count()), "{all:?}");
         let has = |parts: &[&str]| all.iter().any(|l| parts.iter().all(|p| l.contains(p)));
         assert!(
-            has(&["request.share", "class=slowest 1 %;component=server user code;with=mariadbd;chain=lock", ",ratio,", ",0.95"]),
+            has(&[
+                "request.share",
+                "class=slowest 1 %;component=server user code;with=mariadbd;chain=lock",
+                ",ratio,",
+                ",0.95"
+            ]),
             "{all:?}"
         );
-        assert!(has(&["request.latency", "by=load generator;what=p99"]) && has(&["request.not_followed", "derived,0.021,"]));
+        assert!(
+            has(&["request.latency", "by=load generator;what=p99"]) && has(&["request.not_followed", "derived,0.021,"])
+        );
     }
 
     #[test]

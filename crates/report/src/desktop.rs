@@ -21,7 +21,8 @@ pub const COLUMNS: [(&str, Align, u8); 6] = [
 ];
 
 /// What the columns mean.
-pub const MEANING: &str = "Time from when a turn was due until it was done; missed turns were not done when the next one was due.";
+pub const MEANING: &str =
+    "Time from when a turn was due until it was done; missed turns were not done when the next one was due.";
 
 /// What the table is of.
 pub fn title(desktop: &Desktop) -> String {
@@ -39,7 +40,8 @@ pub fn cells(desktop: &Desktop) -> impl Iterator<Item = (bool, [String; 6])> {
     })
 }
 
-/// What is for certain, in one sentence: which tasks take longer beside the load, and how many times; nothing where no task can say.
+/// What is for certain, in one sentence: which tasks take longer beside the load, and how many times; nothing where no
+/// task can say.
 pub fn sentence(desktop: &Desktop) -> Option<String> {
     let told: Vec<String> = desktop.tasks.iter().filter_map(times).collect();
     let asking = WHO.iter().find_map(|(by, who)| Some(counted(desktop.params.int(by)?.unsigned_abs(), who)));
@@ -84,7 +86,10 @@ pub fn markdown(found: &[Desktop]) -> String {
     let mut text = String::new();
     for desktop in found {
         let titles = COLUMNS.map(|(title, ..)| title).join(" | ");
-        text.push_str(&format!("\n## {}\n\n| {titles} |\n| --- | --- | ---: | ---: | ---: | ---: |\n", escape(&title(desktop))));
+        text.push_str(&format!(
+            "\n## {}\n\n| {titles} |\n| --- | --- | ---: | ---: | ---: | ---: |\n",
+            escape(&title(desktop))
+        ));
         for (_, row) in cells(desktop) {
             text.push_str(&format!("| {} |\n", row.map(|cell| escape(&cell)).join(" | ")));
         }
@@ -104,7 +109,11 @@ mod tests {
         let task = |name: &str, times| Task { name: name.into(), idle: turns(1e5), loaded: turns(4e5), times };
         Desktop {
             params: Params::new().with("engine", "my|sql\u{1b}[31m").with("clients", 50),
-            tasks: vec![task("exec", Some((4.0, 3.0, 5.0))), task("read", Some((1.1, 0.9, 1.3))), task("waker", Some((0.5, 0.4, 0.6)))],
+            tasks: vec![
+                task("exec", Some((4.0, 3.0, 5.0))),
+                task("read", Some((1.1, 0.9, 1.3))),
+                task("waker", Some((0.5, 0.4, 0.6))),
+            ],
         }
     }
 
@@ -113,11 +122,17 @@ mod tests {
         let text = sentence(&desktop()).unwrap();
         assert_eq!(
             text,
-            "Beside a server with 50 clients, against the same server idle: starting a program takes 4.000 times as long (3.000–5.000); \
-             reading a small file: no difference for certain; waking by a timer takes 0.5000 times as long (0.4000–0.6000)."
+            "Beside a server with 50 clients, against the same server idle: starting a program takes 4.000 times as \
+             long (3.000–5.000); \
+             reading a small file: no difference for certain; waking by a timer takes 0.5000 times as long \
+             (0.4000–0.6000)."
         );
         let web = Desktop { params: Params::new().with("server", "nginx").with("connections", 1000), ..desktop() };
-        assert!(sentence(&web).unwrap().starts_with("Beside a server with 1000 connections, against"), "{:?}", sentence(&web));
+        assert!(
+            sentence(&web).unwrap().starts_with("Beside a server with 1000 connections, against"),
+            "{:?}",
+            sentence(&web)
+        );
         let mut doubtful = desktop();
         doubtful.tasks.iter_mut().for_each(|t| t.loaded.doubtful = true);
         assert_eq!(sentence(&doubtful), None);

@@ -22,8 +22,8 @@ pub(crate) use lines::{mapped_line, steps};
 pub use markdown::markdown;
 pub use screen::render;
 
-/// Every step of a run that observers watched, explained again from what they wrote into it. A record of before requests were followed
-/// has budgets of another making: they are shown as they are stored.
+/// Every step of a run that observers watched, explained again from what they wrote into it. A record of before
+/// requests were followed has budgets of another making: they are shown as they are stored.
 pub fn of_run(run: &Run) -> Vec<Explanation> {
     let mut steps: Vec<Vec<&Observation>> = Vec::new();
     for o in &run.observations {
@@ -40,7 +40,8 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
         }
     }
     let whole = |e: Explanation| {
-        let own = run.experiments.iter().filter(|x| x.workload == e.workload && x.params == e.params).cloned().collect();
+        let own =
+            run.experiments.iter().filter(|x| x.workload == e.workload && x.params == e.params).cloned().collect();
         let client = if e.workload == service::WORKLOAD { beside(run) } else { None };
         Explanation { client, ..e.with_experiments(own) }
     };
@@ -51,7 +52,8 @@ fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
     let figures = StepFigures::from_totals(&Readings::of(observations.iter().copied()))?;
     let Observation { workload, params, .. } = observations.first()?;
     let paths = run.paths.iter().find(|p| p.workload == *workload && p.params == *params);
-    let mut found = Explanation::new(workload, params, &figures, paths, observations.iter().map(|&o| o.clone()).collect());
+    let mut found =
+        Explanation::new(workload, params, &figures, paths, observations.iter().map(|&o| o.clone()).collect());
     let stored = run.budgets.iter().find(|b| b.workload == *workload && b.params == *params && !b.parts.is_empty());
     if let (None, Some(stored)) = (paths, stored) {
         let of_step = format!("{workload} {params}: ");
@@ -149,7 +151,10 @@ mod tests {
     #[test]
     fn in_short_only_the_accused_have_figures() {
         let text = render(&[explanation()], &Style::default());
-        assert!(text.contains("guilty") && text.contains("60 % of | it") && text.contains("cleared  host steal"), "{text}");
+        assert!(
+            text.contains("guilty") && text.contains("60 % of | it") && text.contains("cleared  host steal"),
+            "{text}"
+        );
         assert_eq!(text.matches("60 % of | it").count(), 1, "the cleared are names");
     }
 
@@ -160,8 +165,12 @@ mod tests {
             params: Params::new().with("mix", mix).with("clients", clients),
             ..explanation()
         };
-        let all =
-            vec![step("database", "read", 1), step("database", "read", 50), step("database", "read", 2), step("database", "write", 5)];
+        let all = vec![
+            step("database", "read", 1),
+            step("database", "read", 50),
+            step("database", "read", 2),
+            step("database", "write", 5),
+        ];
         let found: Vec<String> = speaking(all).iter().map(|e| e.params.to_string()).collect();
         assert_eq!(found, ["clients=50 mix=read", "clients=5 mix=write"]);
     }
@@ -241,7 +250,11 @@ mod tests {
             assert!(text.contains(words), "no “{words}” in {text}");
         }
         let text = markdown(&found[..1]);
-        assert!(text.contains("| waiting for a lock | application |") && text.contains("| lock → server user code | mariadbd |"), "{text}");
+        assert!(
+            text.contains("| waiting for a lock | application |")
+                && text.contains("| lock → server user code | mariadbd |"),
+            "{text}"
+        );
         assert_eq!(serde_json::to_value(&found[0]).unwrap()["slow"]["parts"][0]["component"], "waiting for a lock");
     }
 
@@ -249,7 +262,10 @@ mod tests {
     fn two_steps() -> Run {
         let mut run = fingerpost_record::fixture::followed::slow_locks();
         let paths = run.paths.remove(0);
-        let step = |clients| Paths { params: Params::new().with("clients", clients).with("engine", "mariadb"), ..paths.clone() };
+        let step = |clients| Paths {
+            params: Params::new().with("clients", clients).with("engine", "mariadb"),
+            ..paths.clone()
+        };
         Run { paths: vec![step(5), step(50)], ..Run::default() }
     }
 
@@ -272,7 +288,10 @@ mod tests {
         run.paths[0].latency.p50 /= 2.0;
         let found = of_run(&run);
         let text = render(&found[..1], &Style::default());
-        assert!(text.contains("the median latency of the followed requests") && text.contains("doubt this budget"), "{text}");
+        assert!(
+            text.contains("the median latency of the followed requests") && text.contains("doubt this budget"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -31,7 +31,8 @@ impl Figure {
         self.scale.symbol
     }
 
-    /// The interval in the value's scale: `± 0.17`, or `40.9–42.8` where the sides differ much; nothing for an interval without width.
+    /// The interval in the value's scale: `± 0.17`, or `40.9–42.8` where the sides differ much; nothing for an interval
+    /// without width.
     pub fn interval(&self) -> String {
         let Estimate { value, low, high, .. } = self.estimate;
         if low == high {
@@ -45,13 +46,18 @@ impl Figure {
         }
         let half = (high - low) / 2.0;
         let units = half / self.scale.divisor * 10_f64.powi(self.decimals() as i32);
-        // What a printed figure was rounded from is half of its last digit, which that digit alone would make a whole or nothing.
+        // What a printed figure was rounded from is half of its last digit, which that digit alone would make a whole
+        // or nothing.
         if (units - 0.5).abs() < 1e-3 {
             return format!("± {:.*}", self.decimals() + 1, half / self.scale.divisor);
         }
         let half = self.number(half);
         // A figure that is surer than its digits show.
-        if half.bytes().all(|b| matches!(b, b'0' | b'.')) { format!("± <{}1", &half[..half.len() - 1]) } else { format!("± {half}") }
+        if half.bytes().all(|b| matches!(b, b'0' | b'.')) {
+            format!("± <{}1", &half[..half.len() - 1])
+        } else {
+            format!("± {half}")
+        }
     }
 
     /// The value, the interval and the unit in one text: `41.30 ± 0.17 ns`.
@@ -60,7 +66,8 @@ impl Figure {
         parts.iter().filter(|p| !p.is_empty()).cloned().collect::<Vec<_>>().join(" ")
     }
 
-    /// As a sentence tells it: the value and its unit, and the interval where it is more than a tenth of the value either way.
+    /// As a sentence tells it: the value and its unit, and the interval where it is more than a tenth of the value
+    /// either way.
     pub fn told(&self) -> String {
         let Estimate { value, low, high, .. } = self.estimate;
         let alone = format!("{} {}", self.value(), self.symbol());
@@ -107,7 +114,9 @@ mod tests {
 
     #[test]
     fn a_sentence_tells_the_interval_where_it_is_wide() {
-        let told = |low: f64, high: f64| Figure::new(Estimate { value: 31_620.0, low, high, confidence: 0.95 }, Unit::Nanoseconds).told();
+        let told = |low: f64, high: f64| {
+            Figure::new(Estimate { value: 31_620.0, low, high, confidence: 0.95 }, Unit::Nanoseconds).told()
+        };
         assert_eq!(told(18_720.0, 53_390.0), "31.62 µs (18.72–53.39)");
         assert_eq!(told(28_000.0, 35_240.0), "31.62 µs (± 3.62)");
         assert_eq!(told(29_000.0, 34_240.0), "31.62 µs");

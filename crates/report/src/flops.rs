@@ -44,7 +44,12 @@ pub fn sentences(flops: &Flops) -> Vec<(String, String, Tone)> {
         all.push(("Flags".to_owned(), clean(&flags.join("; ")), Tone::Plain));
     }
     all.extend(flops.limits.iter().map(|limit| (name(&limit.kind), limit_text(limit), Tone::Plain)));
-    all.extend(flops.failed.iter().map(|(compiler, reason)| (clean(compiler), format!("failed: {}", clean(reason)), Tone::Bad)));
+    all.extend(
+        flops
+            .failed
+            .iter()
+            .map(|(compiler, reason)| (clean(compiler), format!("failed: {}", clean(reason)), Tone::Bad)),
+    );
     all
 }
 
@@ -78,7 +83,8 @@ pub fn answer(flops: &Flops) -> Option<String> {
         compiler => format!("The code of {}", clean(compiler)),
     };
     let among = if averages().count() > 1 { " is the fastest: it" } else { "" };
-    let core = flops.share(rate).map_or(String::new(), |share| format!(", {:.0} % of the core's highest rate", share * 100.0));
+    let core =
+        flops.share(rate).map_or(String::new(), |share| format!(", {:.0} % of the core's highest rate", share * 100.0));
     // In whole MFLOPS, as the table below has it.
     let rate = Unit::FlopPerSecond.format((rate / 1e6).round() * 1e6);
     Some(format!("{name}{among} reaches {rate} on average{core}."))
@@ -103,7 +109,8 @@ fn grid(flops: &Flops) -> Grid {
         for (i, mix) in MIX.iter().enumerate() {
             let mixture = mix.iter().map(|percent| format!("{percent} %"));
             let start = std::iter::once(format!("  {}", i + 1)).chain(mixture);
-            grid.lines.push(Line::Cells(start.chain(rates(flops, |c| c.modules[i].map(|e| e.value))).collect(), Tone::Plain));
+            grid.lines
+                .push(Line::Cells(start.chain(rates(flops, |c| c.modules[i].map(|e| e.value))).collect(), Tone::Plain));
         }
         let start = ["  average", "", "", "", ""].map(str::to_owned).into_iter();
         grid.lines.push(Line::Cells(start.chain(rates(flops, Column::average)).collect(), Tone::Strong));
@@ -158,20 +165,35 @@ pub(crate) mod tests {
     fn the_table_has_mixes_rates_shares_and_averages() {
         let text = render(&example(), &Style::default());
         assert!(!text.contains('\u{1b}'));
-        let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"));
-        assert_eq!(line("1 ").split_whitespace().collect::<Vec<_>>().join(" "), "1 50 % 0 % 43 % 7 % 1234 2.1 % 2000 3.3 %");
+        let line = |start: &str| {
+            text.lines().find(|l| l.trim_start().starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"))
+        };
+        assert_eq!(
+            line("1 ").split_whitespace().collect::<Vec<_>>().join(" "),
+            "1 50 % 0 % 43 % 7 % 1234 2.1 % 2000 3.3 %"
+        );
         assert!(line("3 ").ends_with('–'));
         assert_eq!(line("average").split_whitespace().collect::<Vec<_>>(), ["average", "1234", "2.1", "%", "–"]);
-        assert!(line("Peak vector multiply-add").contains("-6.2 % against 8 lanes × 2 (multiply and add) × 2 units × 2.00 GHz"));
+        assert!(
+            line("Peak vector multiply-add")
+                .contains("-6.2 % against 8 lanes × 2 (multiply and add) × 2 units × 2.00 GHz")
+        );
         assert!(text.contains("failed: flops.c:3: error: <no>"));
     }
 
     #[test]
     fn the_fastest_code_is_told_first() {
-        assert_eq!(answer(&example()).unwrap(), "The built-in code reaches 1.234 GFLOPS on average, 2 % of the core's highest rate.");
+        assert_eq!(
+            answer(&example()).unwrap(),
+            "The built-in code reaches 1.234 GFLOPS on average, 2 % of the core's highest rate."
+        );
         let mut two = example();
         two.columns[1].modules[2] = two.columns[1].modules[0];
-        assert!(answer(&two).unwrap().starts_with("The code of clang 14 is the fastest: it reaches 2.000 GFLOPS"), "{:?}", answer(&two));
+        assert!(
+            answer(&two).unwrap().starts_with("The code of clang 14 is the fastest: it reaches 2.000 GFLOPS"),
+            "{:?}",
+            answer(&two)
+        );
         assert_eq!(answer(&Flops::default()), None);
     }
 

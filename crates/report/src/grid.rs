@@ -72,7 +72,12 @@ impl Grid {
     /// The text, every line ended.
     pub fn render(&self, style: &Style) -> String {
         let widths = self.widths(style);
-        let label = self.lines.iter().map(|l| if let Line::Labelled(label, ..) = l { label.width() } else { 0 }).max().unwrap_or(0);
+        let label = self
+            .lines
+            .iter()
+            .map(|l| if let Line::Labelled(label, ..) = l { label.width() } else { 0 })
+            .max()
+            .unwrap_or(0);
         let mut text = String::new();
         for line in &self.lines {
             match line {
@@ -96,16 +101,21 @@ impl Grid {
 
     /// Each column's width; nothing for a column that is left out.
     fn widths(&self, style: &Style) -> Vec<Option<usize>> {
-        let mut widths: Vec<Option<usize>> = (0..self.columns.len()).map(|i| Some(self.natural_width(i)).filter(|w| *w > 0)).collect();
+        let mut widths: Vec<Option<usize>> =
+            (0..self.columns.len()).map(|i| Some(self.natural_width(i)).filter(|w| *w > 0)).collect();
         let Some(limit) = style.width.filter(|_| !style.wide) else { return widths };
-        let total = |widths: &[Option<usize>]| widths.iter().flatten().map(|w| w + GAP.len()).sum::<usize>().saturating_sub(GAP.len());
+        let total = |widths: &[Option<usize>]| {
+            widths.iter().flatten().map(|w| w + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
+        };
         while total(&widths) > limit {
-            let last =
-                (0..widths.len()).filter(|i| widths[*i].is_some() && self.columns[*i].rank > 0).max_by_key(|i| self.columns[*i].rank);
+            let last = (0..widths.len())
+                .filter(|i| widths[*i].is_some() && self.columns[*i].rank > 0)
+                .max_by_key(|i| self.columns[*i].rank);
             let Some(last) = last else { break };
             widths[last] = None;
         }
-        // What is still too wide costs titles that are longer than what stands below them, then the widest columns of words.
+        // What is still too wide costs titles that are longer than what stands below them, then the widest columns of
+        // words.
         for i in 0..widths.len() {
             let over = total(&widths).saturating_sub(limit);
             if let Some(w) = widths[i] {
@@ -121,10 +131,14 @@ impl Grid {
         widths
     }
 
-    /// What a column needs for its own texts, with its title broken. As in Markdown, the first cells are titles where they are faint.
+    /// What a column needs for its own texts, with its title broken. As in Markdown, the first cells are titles where
+    /// they are faint.
     fn content_width(&self, column: usize) -> usize {
-        let mut rows =
-            self.lines.iter().filter_map(|l| if let Line::Cells(cells, tone) = l { Some((cells, *tone)) } else { None }).peekable();
+        let mut rows = self
+            .lines
+            .iter()
+            .filter_map(|l| if let Line::Cells(cells, tone) = l { Some((cells, *tone)) } else { None })
+            .peekable();
         rows.next_if(|(_, tone)| *tone == Tone::Faint);
         let title = self.columns[column].title;
         let cells = rows.filter_map(|(cells, _)| cells.get(column)).filter(|c| *c != title);
@@ -134,16 +148,19 @@ impl Grid {
     /// The widest text of a column; 0 where all cells are empty, and then the title goes too.
     pub(crate) fn natural_width(&self, column: usize) -> usize {
         let title = self.columns[column].title;
-        let cells = self.lines.iter().filter_map(|l| if let Line::Cells(cells, _) = l { cells.get(column) } else { None });
+        let cells =
+            self.lines.iter().filter_map(|l| if let Line::Cells(cells, _) = l { cells.get(column) } else { None });
         let widest = cells.filter(|c| *c != title).map(|c| c.width()).max().unwrap_or(0);
         if widest == 0 { 0 } else { widest.max(title.width()) }
     }
 
     /// A row: one line, or several where a column of words had to give way.
     fn cells(&self, cells: &[String], widths: &[Option<usize>], tone: Tone, style: &Style) -> String {
-        let wrapped: Vec<Vec<String>> = cells.iter().zip(widths).map(|(c, w)| w.map_or(vec![], |w| wrap::cell(c, w))).collect();
+        let wrapped: Vec<Vec<String>> =
+            cells.iter().zip(widths).map(|(c, w)| w.map_or(vec![], |w| wrap::cell(c, w))).collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let lines: Vec<String> = (0..height).map(|i| style.paint(tone, self.line(&wrapped, widths, i).trim_end())).collect();
+        let lines: Vec<String> =
+            (0..height).map(|i| style.paint(tone, self.line(&wrapped, widths, i).trim_end())).collect();
         lines.join("\n")
     }
 
@@ -191,7 +208,12 @@ mod tests {
     use super::*;
 
     fn grid() -> Grid {
-        let mut grid = Grid::of([("name", Align::Left, 0), ("value", Align::Right, 0), ("p50", Align::Right, 1), ("none", Align::Left, 0)]);
+        let mut grid = Grid::of([
+            ("name", Align::Left, 0),
+            ("value", Align::Right, 0),
+            ("p50", Align::Right, 1),
+            ("none", Align::Left, 0),
+        ]);
         let cells = |c: [&str; 4]| Line::Cells(c.map(String::from).to_vec(), Tone::Plain);
         grid.lines = vec![
             grid.titles(),
@@ -216,7 +238,10 @@ mod tests {
     fn a_narrow_terminal_costs_columns_then_words_and_wraps_sentences() {
         let text = grid().render(&Style { width: Some(30), ..Style::default() });
         assert!(text.lines().all(|l| l.width() <= 30), "{text}");
-        assert!(!text.contains("p50") && text.contains("a.very.long.name.of. ") && text.contains("\na.probe\n"), "{text}");
+        assert!(
+            !text.contains("p50") && text.contains("a.very.long.name.of. ") && text.contains("\na.probe\n"),
+            "{text}"
+        );
         let wide = grid().render(&Style { width: Some(30), wide: true, color: false });
         assert!(wide.contains("p50"));
     }

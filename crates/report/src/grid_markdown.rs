@@ -13,8 +13,8 @@ enum Block {
 }
 
 impl Grid {
-    /// Headings of the second rank, tables, lists and sentences. The first cells of a table are its head where they are titles (faint);
-    /// else the head stays empty, since Markdown knows no table without one.
+    /// Headings of the second rank, tables, lists and sentences. The first cells of a table are its head where they are
+    /// titles (faint); else the head stays empty, since Markdown knows no table without one.
     pub fn markdown(&self) -> String {
         let used: Vec<usize> = (0..self.columns.len()).filter(|i| self.natural_width(*i) > 0).collect();
         let mut text = String::new();
@@ -34,13 +34,18 @@ impl Grid {
                 Line::Blank => {}
                 Line::Heading(title) => text.push_str(&format!("## {}\n", escape(title))),
                 Line::Note(sentence, _) => text.push_str(&format!("{}\n", escape(sentence.trim()))),
-                Line::Labelled(name, sentence, _) => text.push_str(&format!("- **{}**: {}\n", escape(name.trim()), escape(sentence))),
+                Line::Labelled(name, sentence, _) => {
+                    text.push_str(&format!("- **{}**: {}\n", escape(name.trim()), escape(sentence)))
+                }
                 Line::Cells(cells, tone) => {
-                    let cells = row(used.iter().map(|i| cells.get(*i).map_or(String::new(), |cell| escape(cell.trim()))));
+                    let cells =
+                        row(used.iter().map(|i| cells.get(*i).map_or(String::new(), |cell| escape(cell.trim()))));
                     match (begins, *tone == Tone::Faint) {
                         (false, _) => text.push_str(&cells),
                         (true, true) => text.push_str(&(cells + &self.rule(&used))),
-                        (true, false) => text.push_str(&(row(used.iter().map(|_| String::new())) + &self.rule(&used) + &cells)),
+                        (true, false) => {
+                            text.push_str(&(row(used.iter().map(|_| String::new())) + &self.rule(&used) + &cells))
+                        }
                     }
                 }
             }
@@ -82,7 +87,8 @@ mod tests {
         // The column in the middle is empty, and goes.
         assert_eq!(
             grid.markdown(),
-            "\n## One\n\n|  | size |\n| --- | ---: |\n| a\\|b | 1 |\n\nA \\*sentence\\*.\n\n|  |  |\n| --- | ---: |\n| c | 2 |\n\n\
+            "\n## One\n\n|  | size |\n| --- | ---: |\n| a\\|b | 1 |\n\nA \\*sentence\\*.\n\n|  |  |\n| --- | ---: |\n| \
+             c | 2 |\n\n\
              - **L1**: holds\n- **L2**: holds more\n"
         );
     }

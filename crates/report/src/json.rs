@@ -7,8 +7,9 @@ use serde::Serialize;
 
 /// Writes one JSON document and a line end.
 ///
-/// Characters that could act on a terminal are escaped, which JSON allows anywhere in a string: the document says the same, and a
-/// hostile run that is shown on a terminal stays text. (Control characters up to U+001F are always escaped.)
+/// Characters that could act on a terminal are escaped, which JSON allows anywhere in a string: the document says the
+/// same, and a hostile run that is shown on a terminal stays text. (Control characters up to U+001F are always
+/// escaped.)
 pub fn write(mut out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     let mut guard = Guard::new(&mut out, Kind::Json);
     serde_json::to_writer(&mut guard, document).map_err(io::Error::from)?;

@@ -1,4 +1,5 @@
-//! Rows that stand for a machine at a glance: of large letters on the page, and of the sentence that a run of primitives begins with.
+//! Rows that stand for a machine at a glance: of large letters on the page, and of the sentence that a run of
+//! primitives begins with.
 
 use fingerpost_record::Outcome;
 

@@ -9,7 +9,8 @@ use crate::style::Style;
 use crate::words::clean;
 use crate::{desktop, explain, flops, launch, memory, scaling, zerofill};
 
-/// Each laboratory's picture for a terminal, between what was found and the rows; nothing where the run has none of its rows.
+/// Each laboratory's picture for a terminal, between what was found and the rows; nothing where the run has none of its
+/// rows.
 pub fn pictures(run: &Run, style: &Style) -> String {
     let pictures = [
         scaling::render(&tables(run), style),

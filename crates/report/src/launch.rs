@@ -1,4 +1,5 @@
-//! The launch laboratory in the terminal: the source's table with ratios, and the block that it pasted from `top`. The run's answer is above them.
+//! The launch laboratory in the terminal: the source's table with ratios, and the block that it pasted from `top`. The
+//! run's answer is above them.
 
 use std::collections::BTreeMap;
 
@@ -91,8 +92,14 @@ fn block(paging: &Paging) -> Vec<String> {
             lines.push(format!("{name}: {}", parts.join(", ")));
         }
     };
-    add("VM", COUNTED.iter().filter(|(key, _)| asked(key, t)).map(|(key, words)| format!("{:.0} {words}", t[*key])).collect());
-    add("Waiting for memory", STALLED.iter().filter_map(|(key, words)| Some(format!("{:.2} {words}", t.get(*key)?))).collect());
+    add(
+        "VM",
+        COUNTED.iter().filter(|(key, _)| asked(key, t)).map(|(key, words)| format!("{:.0} {words}", t[*key])).collect(),
+    );
+    add(
+        "Waiting for memory",
+        STALLED.iter().filter_map(|(key, words)| Some(format!("{:.2} {words}", t.get(*key)?))).collect(),
+    );
     add("PhysMem", ["before", "after"].iter().filter_map(|when| memory(t, when)).collect());
     lines
 }
@@ -105,7 +112,11 @@ pub fn counters(paging: &[Paging]) -> Vec<(String, Vec<String>)> {
         shown.then(|| (name.to_owned(), paging.iter().map(figure).collect::<Vec<_>>()))
     };
     let mut rows: Vec<_> = COUNTED.iter().filter_map(|(key, words)| row(words, key, |n| format!("{n:.0}"))).collect();
-    rows.extend(STALLED.iter().filter_map(|(key, words)| row(&format!("waiting for memory, {words}"), key, |n| format!("{n:.2}"))));
+    rows.extend(
+        STALLED
+            .iter()
+            .filter_map(|(key, words)| row(&format!("waiting for memory, {words}"), key, |n| format!("{n:.2}"))),
+    );
     for when in ["before", "after"] {
         for (key, words) in [("used", "used"), ("free", "free"), ("swap_used", "in swap")] {
             let name = format!("MiB {words} {when}");
@@ -153,7 +164,8 @@ mod tests {
             placement: placement.into(),
             totals: BTreeMap::from([(name.to_owned(), value), ("zswap_in.pages".to_owned(), 0.0)]),
         };
-        let rows = counters(&[paging("file", "swap_out.pages", 7.0), paging("zram", "free_after.bytes", f64::from(3 << 20))]);
+        let rows =
+            counters(&[paging("file", "swap_out.pages", 7.0), paging("zram", "free_after.bytes", f64::from(3 << 20))]);
         let expected = [("swap-outs", ["7", "–"]), ("MiB free after", ["–", "3"])];
         assert_eq!(rows, expected.map(|(name, figures)| (name.to_owned(), figures.map(str::to_owned).to_vec())));
     }

@@ -1,7 +1,8 @@
 //! What a run looks like: one neutral [`view::View`], and the formats over it.
 //!
-//! Nothing here measures, and nothing here reads a file: every format is a function of the record. Strings of a run are hostile until
-//! [`view`] has cleaned them (no control characters, so no terminal escape sequences); a format escapes for its own syntax only.
+//! Nothing here measures, and nothing here reads a file: every format is a function of the record. Strings of a run are
+//! hostile until [`view`] has cleaned them (no control characters, so no terminal escape sequences); a format escapes
+//! for its own syntax only.
 
 pub mod answer;
 pub mod compare;

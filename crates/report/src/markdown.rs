@@ -50,7 +50,8 @@ fn group_table(group: &Group, shared: &[String], reasons: &[Shared]) -> String {
     text
 }
 
-/// A row, without the parameters that the title has. Of a reason that stands above, once for all of its rows, the outcome alone is told.
+/// A row, without the parameters that the title has. Of a reason that stands above, once for all of its rows, the
+/// outcome alone is told.
 fn row_line(row: &Row, shared: &[String], reasons: &[Shared]) -> String {
     let figures = match &row.figure {
         Some(f) => {
@@ -65,8 +66,12 @@ fn row_line(row: &Row, shared: &[String], reasons: &[Shared]) -> String {
         Some(reason) => format!("{outcome}: {reason}"),
         None => String::new(),
     };
-    let cells: Vec<String> =
-        [row.probe.clone(), row.params_without(shared)].into_iter().chain(figures).chain([remark]).map(|c| escape(&c)).collect();
+    let cells: Vec<String> = [row.probe.clone(), row.params_without(shared)]
+        .into_iter()
+        .chain(figures)
+        .chain([remark])
+        .map(|c| escape(&c))
+        .collect();
     format!("| {} |\n", cells.join(" | "))
 }
 
@@ -99,12 +104,18 @@ mod tests {
         assert_eq!(text.matches("engine=redis").count(), 1 + text.matches("--set engine=redis").count(), "{text}");
         assert!(text.contains("\nAll rows: engine=redis\n") && text.contains(" | clients=2 | "), "{text}");
         assert_eq!(text.matches("only 2 processes").count(), 1, "{text}");
-        assert!(text.contains("- **Doubt**: 3 rows are untrusted: only 2 processes") && text.contains("| untrusted |"), "{text}");
+        assert!(
+            text.contains("- **Doubt**: 3 rows are untrusted: only 2 processes") && text.contains("| untrusted |"),
+            "{text}"
+        );
     }
 
     #[test]
     fn one_row_keeps_its_parameters_and_its_reason() {
         let text = render(&View::of(&rows(1, Some("only 2 processes"))), "");
-        assert!(text.contains("| clients=1 engine=redis |") && text.contains("| untrusted: only 2 processes |"), "{text}");
+        assert!(
+            text.contains("| clients=1 engine=redis |") && text.contains("| untrusted: only 2 processes |"),
+            "{text}"
+        );
     }
 }

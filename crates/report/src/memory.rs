@@ -41,7 +41,8 @@ pub fn sentences(memory: &Memory) -> Vec<(String, String, Tone)> {
 /// What a reader wants to know first: what a load costs from each level, and how large the caches are.
 pub fn answer(memory: &Memory) -> Option<String> {
     let level = |(i, cache): (usize, &Cache)| {
-        let room = cache.level.passed.map_or(String::new(), |passed| format!(" ({})", between(cache.level.fits, passed)));
+        let room =
+            cache.level.passed.map_or(String::new(), |passed| format!(" ({})", between(cache.level.fits, passed)));
         let name = name_of(i, cache);
         let name = if name == MEMORY { "memory" } else { name.as_str() };
         format!("{} from {name}{room}", Unit::Nanoseconds.format(cache.level.height))
@@ -94,7 +95,8 @@ fn cache_sentence(place: usize, cache: &Cache) -> (String, String, Tone) {
 fn reach_sentence(reach: &Reach) -> (String, String, Tone) {
     let label = format!("Translation, {} pages", clean(&reach.pages));
     let level = |l: &fingerpost_compare::memory::staircase::Level| {
-        let cost = if l.height < 0.3 { "free".to_owned() } else { format!("{} a load", Unit::Nanoseconds.format(l.height)) };
+        let cost =
+            if l.height < 0.3 { "free".to_owned() } else { format!("{} a load", Unit::Nanoseconds.format(l.height)) };
         let pages = l.fits / 4096;
         format!("{cost} up to {pages} pages of 4 KiB ({})", size(l.fits))
     };
@@ -103,12 +105,14 @@ fn reach_sentence(reach: &Reach) -> (String, String, Tone) {
     (label, text, Tone::Plain)
 }
 
-/// Huge pages that translate no further than base pages are not huge underneath: a virtual machine whose host backs it with base pages.
+/// Huge pages that translate no further than base pages are not huge underneath: a virtual machine whose host backs it
+/// with base pages.
 fn backing(memory: &Memory) -> Option<(String, String, Tone)> {
-    let first = |pages: &str| memory.reaches.iter().find(|r| r.pages == pages)?.levels.first().filter(|l| l.passed.is_some());
+    let first =
+        |pages: &str| memory.reaches.iter().find(|r| r.pages == pages)?.levels.first().filter(|l| l.passed.is_some());
     let (small, huge) = (first("small")?, first("huge")?);
-    let sentence =
-        "huge pages reach no further than base pages before translation costs: the host backs this machine's memory with base pages";
+    let sentence = "huge pages reach no further than base pages before translation costs: the host backs this \
+        machine's memory with base pages";
     (huge.fits <= small.fits * 2).then(|| ("Huge pages".to_owned(), sentence.to_owned(), Tone::Doubtful))
 }
 
@@ -141,7 +145,8 @@ fn staircase(memory: &Memory, curve: &Curve) -> Grid {
     let columns = vec![column(Align::Right), column(Align::Right), column(Align::Right), column(Align::Left)];
     let mut grid = Grid { columns, lines: vec![Line::Heading(TITLE.to_owned())] };
     let second = memory.curves.get(1);
-    let heads = ["size".to_owned(), clean(&curve.pages), second.map_or(String::new(), |c| clean(&c.pages)), String::new()];
+    let heads =
+        ["size".to_owned(), clean(&curve.pages), second.map_or(String::new(), |c| clean(&c.pages)), String::new()];
     grid.lines.push(Line::Cells(heads.to_vec(), Tone::Faint));
     let all = curve.points.iter().map(|(_, e)| e.value).filter(|v| v.is_finite() && *v > 0.0);
     let (low, high) = all.fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), v| (low.min(v), high.max(v)));
@@ -149,7 +154,9 @@ fn staircase(memory: &Memory, curve: &Curve) -> Grid {
         let share = ((estimate.value / low).ln() / (high / low).ln()).clamp(0.0, 1.0);
         // The lowest level has a bar too.
         let length = if share.is_finite() { 1.0 + share * (BAR - 1.0) } else { 1.0 };
-        let other = second.and_then(|c| c.points.iter().find(|(size, _)| size == bytes)).map_or(String::new(), |(_, e)| ns(e.value));
+        let other = second
+            .and_then(|c| c.points.iter().find(|(size, _)| size == bytes))
+            .map_or(String::new(), |(_, e)| ns(e.value));
         let end = memory.levels.iter().position(|cache| cache.level.passed.is_some() && cache.level.fits == *bytes);
         let mark = end.map_or(String::new(), |i| format!(" ← {} ends", cache_sentence(i, &memory.levels[i]).0));
         let bar = format!("{}{mark}", "█".repeat(length.round() as usize));
@@ -168,13 +175,20 @@ fn bandwidths(memory: &Memory) -> Grid {
     let column = |align, rank| grid::Column { title: "", align, rank };
     let mut columns = vec![column(Align::Left, 0), column(Align::Right, 0)];
     columns.extend(threads.iter().map(|_| column(Align::Right, 0)));
-    let mut grid =
-        Grid { columns, lines: vec![Line::Heading("Memory bandwidth (GB/s of all CPUs together, by the size that each walks)".into())] };
+    let mut grid = Grid {
+        columns,
+        lines: vec![Line::Heading("Memory bandwidth (GB/s of all CPUs together, by the size that each walks)".into())],
+    };
     let heads = threads.iter().map(|n| if *n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") });
     grid.lines.push(Line::Cells([String::new(), "size".to_owned()].into_iter().chain(heads).collect(), Tone::Faint));
     for (op, bytes) in bandwidth_rows(memory) {
-        let rates = threads.iter().map(|n| rate(memory, op, bytes, *n).map_or("–".to_owned(), |b| format!("{:.1}", b.rate.value / 1e9)));
-        grid.lines.push(Line::Cells([format!("  {}", clean(op)), size(bytes)].into_iter().chain(rates).collect(), Tone::Plain));
+        let rates = threads
+            .iter()
+            .map(|n| rate(memory, op, bytes, *n).map_or("–".to_owned(), |b| format!("{:.1}", b.rate.value / 1e9)));
+        grid.lines.push(Line::Cells(
+            [format!("  {}", clean(op)), size(bytes)].into_iter().chain(rates).collect(),
+            Tone::Plain,
+        ));
     }
     grid
 }
@@ -224,7 +238,10 @@ pub(crate) mod tests {
                 Cache { level: level(100.0, 1 << 20, None), reported: None },
             ],
             reaches: vec![
-                Reach { pages: "small".into(), levels: vec![level(0.0, 64 << 12, Some(128 << 12)), level(2.0, 1 << 20, None)] },
+                Reach {
+                    pages: "small".into(),
+                    levels: vec![level(0.0, 64 << 12, Some(128 << 12)), level(2.0, 1 << 20, None)],
+                },
                 Reach { pages: "huge".into(), levels: vec![level(0.0, 64 << 12, Some(128 << 12))] },
             ],
             bandwidths: [(1, 10e9), (2, 20e9)]
@@ -244,7 +261,9 @@ pub(crate) mod tests {
         assert!(text.contains("← L1d ends"), "{text}");
         assert!(
             text.contains("L1d")
-                && text.contains("1.000 ns a load; ends between 16 KiB and 64 KiB; the system reports 32 KiB, which agrees")
+                && text.contains(
+                    "1.000 ns a load; ends between 16 KiB and 64 KiB; the system reports 32 KiB, which agrees"
+                )
         );
         assert!(text.contains("which the curve contradicts"));
         assert!(text.contains("free up to 64 pages of 4 KiB (256 KiB), then 2.000 ns a load"));
@@ -255,11 +274,14 @@ pub(crate) mod tests {
     #[test]
     fn the_answer_names_each_level_with_the_sizes_between_which_it_ends() {
         let memory = example();
-        let levels = "A load takes 1.000 ns from L1d (16–64 KiB), 10.00 ns from L2\u{fffd} (64 KiB–1 MiB), 100.0 ns from memory.";
+        let levels = "A load takes 1.000 ns from L1d (16–64 KiB), 10.00 ns from L2\u{fffd} (64 KiB–1 MiB), 100.0 ns \
+            from memory.";
         assert_eq!(answer(&memory).unwrap(), levels);
         let untrusted = Memory { untrusted: true, ..memory };
         assert!(answer(&untrusted).unwrap().ends_with("untrusted, so the sizes are a guess."));
-        assert!(sentences(&untrusted).iter().any(|(_, text, tone)| *tone == Tone::Doubtful && text.contains("a guess")));
+        assert!(
+            sentences(&untrusted).iter().any(|(_, text, tone)| *tone == Tone::Doubtful && text.contains("a guess"))
+        );
         assert_eq!(answer(&Memory::default()), None);
     }
 

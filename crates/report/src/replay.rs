@@ -1,4 +1,5 @@
-//! A replay in the terminal and in Markdown: each published table with this machine's column, and the conclusions with both answers.
+//! A replay in the terminal and in Markdown: each published table with this machine's column, and the conclusions with
+//! both answers.
 
 use fingerpost_compare::conclusions::Answer;
 use fingerpost_compare::replay::{Concluded, Here, Line as Cells, Replay, Replayed};
@@ -25,15 +26,21 @@ pub fn markdown(replay: &Replay) -> String {
 /// The name of this machine's column.
 pub const OWN: &str = "here";
 
-/// Words that every line of a table has, which are told once above it, and each line without them. A probe's name and its parameters are
-/// taken out, what counts the rounds is not.
+/// Words that every line of a table has, which are told once above it, and each line without them. A probe's name and
+/// its parameters are taken out, what counts the rounds is not.
 pub fn lines_apart(table: &Replayed) -> (String, Vec<String>) {
     let words = |what: &str| what.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let all: Vec<Vec<String>> = table.lines.iter().map(|line| words(&clean(&line.what))).collect();
     let common = |word: &String| word.contains(['.', '=']) && all.iter().all(|words| words.contains(word));
-    let shared: Vec<String> =
-        all.first().filter(|_| all.len() > 1).map(|first| first.iter().filter(|w| common(w)).cloned().collect()).unwrap_or_default();
-    let own = all.iter().map(|words| words.iter().filter(|word| !shared.contains(word)).cloned().collect::<Vec<_>>().join(" ")).collect();
+    let shared: Vec<String> = all
+        .first()
+        .filter(|_| all.len() > 1)
+        .map(|first| first.iter().filter(|w| common(w)).cloned().collect())
+        .unwrap_or_default();
+    let own = all
+        .iter()
+        .map(|words| words.iter().filter(|word| !shared.contains(word)).cloned().collect::<Vec<_>>().join(" "))
+        .collect();
     (shared.join(" "), own)
 }
 
@@ -46,7 +53,8 @@ pub fn unit_title(table: &Replayed) -> String {
     }
 }
 
-/// A figure of this machine: the value, with a mark where the run does not trust it; and its interval, nothing where it has none.
+/// A figure of this machine: the value, with a mark where the run does not trust it; and its interval, nothing where it
+/// has none.
 pub fn own_figure(here: Option<&Here>) -> [String; 2] {
     let Some(here) = here else { return ["–".to_owned(), String::new()] };
     // It is in the table's unit already.
@@ -55,7 +63,8 @@ pub fn own_figure(here: Option<&Here>) -> [String; 2] {
     [value, figure.interval()]
 }
 
-/// What stands for what in each line; what is so in all of them, with the interval's meaning, is told once below the table.
+/// What stands for what in each line; what is so in all of them, with the interval's meaning, is told once below the
+/// table.
 pub fn notes_apart(table: &Replayed) -> (String, Vec<String>) {
     let parts = |line: &Cells| -> Vec<String> {
         let note = line.here.as_ref().and_then(|here| here.note.as_deref()).map(clean).unwrap_or_default();
@@ -64,14 +73,18 @@ pub fn notes_apart(table: &Replayed) -> (String, Vec<String>) {
     let of_ours: Vec<Vec<String>> = table.lines.iter().filter(|line| line.here.is_some()).map(parts).collect();
     let everywhere = |part: &String| of_ours.len() > 1 && of_ours.iter().all(|parts| parts.contains(part));
     let shared: Vec<String> = of_ours.first().into_iter().flatten().filter(|part| everywhere(part)).cloned().collect();
-    let own = |line: &Cells| parts(line).into_iter().filter(|part| !shared.contains(part)).collect::<Vec<_>>().join("; ");
+    let own =
+        |line: &Cells| parts(line).into_iter().filter(|part| !shared.contains(part)).collect::<Vec<_>>().join("; ");
     (shared.join("; "), table.lines.iter().map(own).collect())
 }
 
-/// What is said below a table: where its column comes from, what its intervals are and where there is none, or what would fill it.
+/// What is said below a table: where its column comes from, what its intervals are and where there is none, or what
+/// would fill it.
 pub fn below(table: &Replayed) -> String {
     let place = format!("{}, {}.", clean(&table.source), clean(&table.place));
-    let Some(run) = &table.run else { return format!("{place} No run has a row of it; measured by: {}", table.measured_by) };
+    let Some(run) = &table.run else {
+        return format!("{place} No run has a row of it; measured by: {}", table.measured_by);
+    };
     let mut said = vec![format!("{place} Here: run {}.", clean(run))];
     let (shared, _) = notes_apart(table);
     said.extend((!shared.is_empty()).then(|| format!("All of its figures: {shared}.")));
@@ -79,7 +92,10 @@ pub fn below(table: &Replayed) -> String {
     let with = ours().find(|here| here.without_interval.is_none());
     said.extend(with.map(|here| match table.own_is_published {
         true => "An interval is what the figure was rounded from, or what follows from that.".to_owned(),
-        false => format!("± and from–to are {:.0} % intervals, meant to hold the figure of another run.", 100.0 * here.estimate.confidence),
+        false => format!(
+            "± and from–to are {:.0} % intervals, meant to hold the figure of another run.",
+            100.0 * here.estimate.confidence
+        ),
     }));
     let mut reasons: Vec<&str> = ours().filter_map(|here| here.without_interval).collect();
     reasons.sort_unstable();
@@ -93,13 +109,23 @@ pub fn below(table: &Replayed) -> String {
 fn without(table: &Replayed) -> Option<String> {
     let empty = table.lines.iter().filter(|line| line.here.is_none()).count();
     let of = format!("–: {empty} of {} have no figure here", counted(table.lines.len() as u64, "line"));
-    (empty > 0).then(|| if table.measured_by.is_empty() { format!("{of}.") } else { format!("{of}; measured by: {}", table.measured_by) })
+    (empty > 0).then(|| {
+        if table.measured_by.is_empty() {
+            format!("{of}.")
+        } else {
+            format!("{of}; measured by: {}", table.measured_by)
+        }
+    })
 }
 
 /// How many of the conclusions are true, false, not resolved and not measured here; kinds that none is of are left out.
 pub fn summary(replay: &Replay) -> String {
-    const KINDS: [(Answer, &str); 4] =
-        [(Answer::True, "true"), (Answer::False, "false"), (Answer::NotResolved, "not resolved"), (Answer::NotMeasured, "not measured")];
+    const KINDS: [(Answer, &str); 4] = [
+        (Answer::True, "true"),
+        (Answer::False, "false"),
+        (Answer::NotResolved, "not resolved"),
+        (Answer::NotMeasured, "not measured"),
+    ];
     let of = |answer: Answer| replay.conclusions.iter().filter(|c| c.here.answer == answer).count();
     let all = replay.conclusions.len();
     if of(Answer::NotMeasured) == all {
@@ -125,11 +151,13 @@ pub fn answers(c: &Concluded) -> [String; 2] {
         .map(|(side, judged)| format!("{side}: {}: {}", judged.answer.as_str(), clean(&judged.figure)))
 }
 
-/// The tables and the conclusions. On a terminal, whose lines are short, what stands for what is said below its line (`below`) and not in a column.
+/// The tables and the conclusions. On a terminal, whose lines are short, what stands for what is said below its line
+/// (`below`) and not in a column.
 fn grids(replay: &Replay, below: bool) -> Vec<Grid> {
     let mut list = vec![Grid { columns: columns(0), lines: vec![Line::Note(summary(replay), Tone::Strong)] }];
     list.extend(replay.tables.iter().map(|t| table(t, below)));
-    let mut end = Grid { columns: columns(0), lines: vec![Line::Blank, Line::Heading("The authors' conclusions".into())] };
+    let mut end =
+        Grid { columns: columns(0), lines: vec![Line::Blank, Line::Heading("The authors' conclusions".into())] };
     let mut document = None;
     for c in &replay.conclusions {
         if document != Some(c.document) {
@@ -155,8 +183,10 @@ fn columns(systems: usize) -> Vec<Column> {
 }
 
 fn table(t: &Replayed, notes_below: bool) -> Grid {
-    let mut grid =
-        Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
+    let mut grid = Grid {
+        columns: columns(t.systems.len()),
+        lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))],
+    };
     let intervals = t.lines.iter().any(|line| line.here.as_ref().is_some_and(|here| here.without_interval.is_none()));
     let interval = match intervals {
         true if t.own_is_published => "interval",
@@ -164,7 +194,10 @@ fn table(t: &Replayed, notes_below: bool) -> Grid {
         false => "",
     };
     let about = t.about.unwrap_or_default().to_owned();
-    let head = [unit_title(t), about].into_iter().chain(t.systems.iter().cloned()).chain([OWN, interval, ""].map(str::to_owned));
+    let head = [unit_title(t), about]
+        .into_iter()
+        .chain(t.systems.iter().cloned())
+        .chain([OWN, interval, ""].map(str::to_owned));
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
     let (shared, own) = lines_apart(t);
     if !shared.is_empty() {
@@ -180,7 +213,8 @@ fn table(t: &Replayed, notes_below: bool) -> Grid {
     grid
 }
 
-/// One line's cells: what it is, what the source prints of it besides, its figures as printed, here, and what stands for what.
+/// One line's cells: what it is, what the source prints of it besides, its figures as printed, here, and what stands
+/// for what.
 fn cells(line: &Cells, what: String, note: String) -> Vec<String> {
     let printed = line.printed.iter().map(|p| p.clone().unwrap_or_else(|| "–".into()));
     let [value, interval] = own_figure(line.here.as_ref());
@@ -201,10 +235,19 @@ mod tests {
         let text = render(&found, &Style::default());
         let line = text.lines().find(|l| l.contains("clients=10 ")).unwrap();
         // Darwin, the G5 under Linux, the Opteron, and the run: itself, with what it was rounded from.
-        assert_eq!(line.split_whitespace().skip(1).collect::<Vec<_>>(), ["62", "443", "629", "629.0", "±", "0.5"], "{line}");
+        assert_eq!(
+            line.split_whitespace().skip(1).collect::<Vec<_>>(),
+            ["62", "443", "629", "629.0", "±", "0.5"],
+            "{line}"
+        );
         assert!(text.contains("An interval is what the figure was rounded from"), "{text}");
-        assert!(text.contains("Here: true: 50 clients get 231 % of one client's: it saturates at 10 clients"), "{text}");
-        assert!(markdown(&found).contains("| ---: |") && markdown(&found).starts_with("# The mysteries, on your machine"));
+        assert!(
+            text.contains("Here: true: 50 clients get 231 % of one client's: it saturates at 10 clients"),
+            "{text}"
+        );
+        assert!(
+            markdown(&found).contains("| ---: |") && markdown(&found).starts_with("# The mysteries, on your machine")
+        );
     }
 
     /// The Opteron's figures as a run of five starts of a server of today, which stands for the published one.
@@ -226,17 +269,24 @@ mod tests {
         let run = own();
         let found = replay::replay("mysql", &["mysql-scaling"], std::slice::from_ref(&run));
         let text = render(&found, &Style::default());
-        let line = |words: &str| text.lines().find(|l| l.starts_with(words)).unwrap_or_else(|| panic!("{words}: {text}")).to_owned();
+        let line = |words: &str| {
+            text.lines().find(|l| l.starts_with(words)).unwrap_or_else(|| panic!("{words}: {text}")).to_owned()
+        };
         assert!(line("clients=10 ").ends_with("629  629.0  ± 19.5"), "{}", line("clients=10 "));
         let percent = own_figure(found.tables[0].lines[10].here.as_ref());
         let scaled = line("scaling in %, clients=10 ");
-        assert!(percent[1].starts_with("± ") && scaled.ends_with(&format!("{}  {}", percent[0], percent[1])), "{scaled}");
+        assert!(
+            percent[1].starts_with("± ") && scaled.ends_with(&format!("{}  {}", percent[0], percent[1])),
+            "{scaled}"
+        );
         assert!(line("scaling in %, clients=1 ").ends_with("100.0"), "what is 100 % by definition has none");
         assert!(line("per second").ends_with("here  95 % interval"), "{}", line("per second"));
         // Once below the table, not in each line.
-        for said in
-            ["No interval: 100 % by definition.", "All of its figures: engine mariadb stands for mysql; scale=2.", "are 95 % intervals"]
-        {
+        for said in [
+            "No interval: 100 % by definition.",
+            "All of its figures: engine mariadb stands for mysql; scale=2.",
+            "are 95 % intervals",
+        ] {
             assert_eq!(text.matches(said).count(), 1, "{said}: {text}");
         }
         assert!(markdown(&found).contains("| 629 | 629.0 | ± 19.5 |"), "{}", markdown(&found));
@@ -269,11 +319,16 @@ mod tests {
         let wide = render(&found, &Style::default());
         let line = wide.lines().find(|l| l.starts_with("module=2 ")).unwrap();
         assert!(line.split_whitespace().take(6).eq(["module=2", "43,", "29,", "14,", "14", "607"]), "{line}");
-        assert!(wide.contains("instruction mix in %") && markdown(&found).contains("| module=2 | 43, 29, 14, 14 | 607 |"));
+        assert!(
+            wide.contains("instruction mix in %") && markdown(&found).contains("| module=2 | 43, 29, 14, 14 | 607 |")
+        );
         let narrow = render(&found, &Style { width: Some(80), ..Style::default() });
         assert!(narrow.lines().any(|l| l.starts_with("module=2 ")) && !narrow.contains("instruction mix"), "{narrow}");
         let page = crate::html::page(&crate::html::of_replay(&found));
-        assert!(page.contains("<td class=\"number wide\" data-of=\"instruction mix in %\">43, 29, 14, 14</td>"), "{page}");
+        assert!(
+            page.contains("<td class=\"number wide\" data-of=\"instruction mix in %\">43, 29, 14, 14</td>"),
+            "{page}"
+        );
         let other = crate::html::page(&crate::html::of_replay(&replay::replay("site", &["site"], &[])));
         assert!(!other.contains("FADD"));
     }
@@ -318,7 +373,8 @@ mod tests {
         let told = "–: 2 of 14 lines have no figure here; measured by: fingerpost run database";
         assert!(render(&found, &Style::default()).contains(told), "{}", render(&found, &Style::default()));
         let page = crate::html::page(&crate::html::of_replay(&found));
-        let [before, command] = [&told[..told.len() - 23], r#"<code><span class="word">fingerpost</span> <span class="word">run</span> "#];
+        let [before, command] =
+            [&told[..told.len() - 23], r#"<code><span class="word">fingerpost</span> <span class="word">run</span> "#];
         assert!(page.contains(&format!("{before}{command}")), "{page}");
     }
 

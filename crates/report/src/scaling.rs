@@ -19,7 +19,15 @@ fn cells(table: &Table) -> impl Iterator<Item = (bool, [String; 4])> {
     table.scaling.rows.iter().map(|row| {
         let doubtful = table.untrusted.contains(&row.clients);
         let remark = if doubtful { "untrusted" } else { "" };
-        (doubtful, [row.clients.to_string(), format!("{:.0}", row.throughput), format!("{:.0} %", row.scaling), remark.to_owned()])
+        (
+            doubtful,
+            [
+                row.clients.to_string(),
+                format!("{:.0}", row.throughput),
+                format!("{:.0} %", row.scaling),
+                remark.to_owned(),
+            ],
+        )
     })
 }
 
@@ -31,7 +39,12 @@ pub fn render(tables: &[Table], style: &Style) -> Option<String> {
 
 fn one(table: &Table, style: &Style) -> String {
     let who = if table.who == "client" { "clients" } else { "connections" };
-    let mut grid = Grid::of([(who, Align::Right, 0), ("per second", Align::Right, 0), ("scaling", Align::Right, 0), ("", Align::Left, 0)]);
+    let mut grid = Grid::of([
+        (who, Align::Right, 0),
+        ("per second", Align::Right, 0),
+        ("scaling", Align::Right, 0),
+        ("", Align::Left, 0),
+    ]);
     grid.lines.extend([Line::Heading(title(table)), grid.titles()]);
     for (doubtful, row) in cells(table) {
         grid.lines.push(Line::Cells(row.to_vec(), if doubtful { Tone::Doubtful } else { Tone::Plain }));

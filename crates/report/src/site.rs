@@ -1,4 +1,5 @@
-//! The site laboratory as its source printed it: eleven rounds of file system, object database and ratio; then what was asked of it.
+//! The site laboratory as its source printed it: eleven rounds of file system, object database and ratio; then what was
+//! asked of it.
 
 use fingerpost_compare::references;
 use fingerpost_compare::site::{self, AtSize, SOURCE_BEST, TABLE_ROUNDS};
@@ -13,7 +14,8 @@ use crate::words::whole_bytes;
 /// The source's own rounds.
 const SOURCE: &str = "site-powermac-9500";
 
-/// Wider intervals, from the lower end to the upper, would press all points of a chart together; the lines of text have them.
+/// Wider intervals, from the lower end to the upper, would press all points of a chart together; the lines of text have
+/// them.
 const WIDEST: f64 = 10.0;
 
 /// What there is to show, as cleaned text.
@@ -25,8 +27,8 @@ pub struct SiteView {
     pub ratios: Vec<RatioLine>,
     /// Where the faster one changes, a sentence for each object database.
     pub crossings: Vec<String>,
-    /// How the ratio goes from the first round to the last where rounds begin with nothing loaded, a sentence for each object database; then
-    /// what less memory makes of it.
+    /// How the ratio goes from the first round to the last where rounds begin with nothing loaded, a sentence for each
+    /// object database; then what less memory makes of it.
     pub warming: Vec<String>,
     /// The same as pictures, one for each kind of row.
     pub courses: Vec<Chart>,
@@ -71,7 +73,9 @@ impl SiteView {
             }
             seen.push(&duel.params);
             let rows = duel.rounds.iter().take(TABLE_ROUNDS);
-            let cells = |r: &site::Round| [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)];
+            let cells = |r: &site::Round| {
+                [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)]
+            };
             tables.push(RoundTable { title: name(duel, &duel.params.to_string()), rows: rows.map(cells).collect() });
         }
         let ratios = duels.iter().map(|d| RatioLine {
@@ -82,11 +86,19 @@ impl SiteView {
         let crossings = site::crossings(run);
         let curves = crossings.chunk_by(|a, b| a.params == b.params).filter_map(curves).collect();
         let (warming, less) = (site::warming(run), site::less(run));
-        let mut courses: Vec<Chart> = warming.chunk_by(|a, b| a.params == b.params).map(|of| course(of, None)).collect();
+        let mut courses: Vec<Chart> =
+            warming.chunk_by(|a, b| a.params == b.params).map(|of| course(of, None)).collect();
         courses.extend(less.first().map(|less| with_less_memory(&warming, less)));
         let first_to_last = warming.iter().filter_map(|w| from_first_to_last(w, &apart(&w.params, &kinds)));
         let warming = first_to_last.chain(less.iter().map(|less| clean(&less.sentence).into_owned())).collect();
-        SiteView { warming, courses, tables, ratios: ratios.collect(), crossings: crossings.iter().map(crossing).collect(), curves }
+        SiteView {
+            warming,
+            courses,
+            tables,
+            ratios: ratios.collect(),
+            crossings: crossings.iter().map(crossing).collect(),
+            curves,
+        }
     }
 
     /// Whether there is nothing.
@@ -100,7 +112,8 @@ impl SiteView {
     }
 }
 
-/// What tells rows of these parameters from those of the others; all of them where there are no others, or nothing to tell.
+/// What tells rows of these parameters from those of the others; all of them where there are no others, or nothing to
+/// tell.
 fn apart(params: &Params, kinds: &[&Params]) -> String {
     if kinds.iter().all(|kind| *kind == params) {
         return params.to_string();
@@ -119,12 +132,18 @@ const ALL_MEMORY: &str = "all memory";
 fn from_first_to_last(w: &site::Warming, apart: &str) -> Option<String> {
     let (first, last) = (w.rounds.first()?, w.rounds.last()?);
     let params = if apart.is_empty() { String::new() } else { format!(" ({apart})") };
-    let text =
-        format!("{}{params}: fs/odb is {} in the first round and {} in the last of {}", w.odb, ratio(first), ratio(last), w.rounds.len());
+    let text = format!(
+        "{}{params}: fs/odb is {} in the first round and {} in the last of {}",
+        w.odb,
+        ratio(first),
+        ratio(last),
+        w.rounds.len()
+    );
     Some(clean(&text).into_owned())
 }
 
-/// The ratios round by round, and the source's beside them. A title of its own stands where the rows differ in what it tells.
+/// The ratios round by round, and the source's beside them. A title of its own stands where the rows differ in what it
+/// tells.
 fn course(of: &[site::Warming], title: Option<&str>) -> Chart {
     let points = |w: &site::Warming| -> Vec<Point> {
         let point = |(step, r): (usize, &Estimate)| match r.high <= WIDEST * r.low {
@@ -138,15 +157,22 @@ fn course(of: &[site::Warming], title: Option<&str>) -> Chart {
         Some(limit) => named("memory", limit),
     };
     let name = |w: &site::Warming| if title.is_some() { format!("{}, {}", w.odb, memory(w)) } else { w.odb.clone() };
-    let mut series: Vec<Series> = of.iter().map(|w| Series { name: clean(&name(w)).into_owned(), points: points(w) }).collect();
+    let mut series: Vec<Series> =
+        of.iter().map(|w| Series { name: clean(&name(w)).into_owned(), points: points(w) }).collect();
     let ours = of.iter().any(|w| w.params.text("state").is_some());
     let source = references::load(SOURCE).filter(|_| ours).map(|run| site::warming(&run)).unwrap_or_default();
     series.extend(source.first().map(|w| Series { name: "the source, 1996".to_owned(), points: points(w) }));
-    let params = of.first().map(|w| w.params.to_string()).filter(|p| !p.is_empty()).map(|p| format!(" ({p})")).unwrap_or_default();
+    let params = of
+        .first()
+        .map(|w| w.params.to_string())
+        .filter(|p| !p.is_empty())
+        .map(|p| format!(" ({p})"))
+        .unwrap_or_default();
     let rounds = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
     let wide = of.iter().flat_map(|w| &w.rounds).any(|r| r.high > WIDEST * r.low);
     let left_out = if wide { "; intervals of more than a factor of ten are not drawn" } else { "" };
-    let title = title.map_or_else(|| format!("Files / object database, round by round from the start{params}"), str::to_owned);
+    let title =
+        title.map_or_else(|| format!("Files / object database, round by round from the start{params}"), str::to_owned);
     Chart {
         title: clean(&title).into_owned(),
         across: "round".to_owned(),
@@ -161,7 +187,8 @@ fn course(of: &[site::Warming], title: Option<&str>) -> Chart {
 
 /// One database with all memory and with each limit.
 fn with_less_memory(all: &[site::Warming], less: &site::Less) -> Chart {
-    let mut of: Vec<site::Warming> = all.iter().filter(|w| w.odb == less.odb && w.files == less.files).cloned().collect();
+    let mut of: Vec<site::Warming> =
+        all.iter().filter(|w| w.odb == less.odb && w.files == less.files).cloned().collect();
     // All of it first, then less and less.
     of.sort_by_key(|w| w.params.int("memory").map_or(i64::MIN, |bytes| -bytes));
     course(&of, Some("Files / object database with all memory and with less, round by round from the start"))
@@ -202,8 +229,15 @@ fn curves(of: &[site::Crossing]) -> Option<Chart> {
         let step = sizes.binary_search(&s.size).ok()?;
         Some(Point { step, value: s.ratio, low: s.ratio, high: s.ratio })
     };
-    let series = of.iter().map(|c| Series { name: clean(&c.odb).into_owned(), points: c.sizes.iter().filter_map(point).collect() });
-    let params = of.first().map(|c| c.params.to_string()).filter(|p| !p.is_empty()).map(|p| format!(" ({p})")).unwrap_or_default();
+    let series = of
+        .iter()
+        .map(|c| Series { name: clean(&c.odb).into_owned(), points: c.sizes.iter().filter_map(point).collect() });
+    let params = of
+        .first()
+        .map(|c| c.params.to_string())
+        .filter(|p| !p.is_empty())
+        .map(|p| format!(" ({p})"))
+        .unwrap_or_default();
     (sizes.len() > 1).then(|| Chart {
         title: clean(&format!("Files / object database{params}")).into_owned(),
         across: "size of the pages".to_owned(),
@@ -232,7 +266,15 @@ pub(crate) mod tests {
         let row = |probe: &str, params: Params, samples: Vec<f64>| Measurement {
             estimate: Some(Estimate { value: samples[0], low: samples[0], high: samples[0], confidence: 0.95 }),
             processes: vec![Process { value: Some(samples[0]), samples, ..Process::default() }],
-            ..Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new())
+            ..Measurement::without_figure(
+                probe,
+                1,
+                params,
+                Unit::Nanoseconds,
+                Better::Lower,
+                Outcome::Measured,
+                String::new(),
+            )
         };
         let tick = |v: &[f64]| v.iter().map(|t| t * 1e9 / 60.0).collect::<Vec<_>>();
         let of = |store: &str| Params::new().with("store", store);
@@ -263,11 +305,18 @@ pub(crate) mod tests {
         let view = SiteView::of(&run);
         let chart = &view.courses[0];
         assert_eq!((view.courses.len(), chart.steps.len(), chart.series.len()), (1, 11, 2));
-        assert!(chart.series[0].points.iter().all(|p| p.low == p.value && p.high == p.value), "one process has no interval");
+        assert!(
+            chart.series[0].points.iter().all(|p| p.low == p.value && p.high == p.value),
+            "one process has no interval"
+        );
         // The made-up rounds are the source's, which stands beside them.
         let values = |i: usize| chart.series[i].points.iter().map(|p| (p.value * 1000.0).round()).collect::<Vec<_>>();
         assert_eq!((values(0), chart.series[1].name.as_str()), (values(1), "the source, 1996"));
-        assert!(view.warming[0].contains("1.895") && view.warming[0].contains("in the last of 11"), "{}", view.warming[0]);
+        assert!(
+            view.warming[0].contains("1.895") && view.warming[0].contains("in the last of 11"),
+            "{}",
+            view.warming[0]
+        );
         assert!(!view.warming[0].contains('\u{1b}'));
         let published = SiteView::of(&references::load(SOURCE).unwrap());
         assert_eq!((published.courses.len(), published.courses[0].series.len()), (1, 1));
@@ -291,11 +340,26 @@ pub(crate) mod tests {
         run.measurements.extend(limited);
         let view = SiteView::of(&run);
         let names: Vec<&str> = view.courses[2].series.iter().map(|s| s.name.as_str()).collect();
-        assert!(names[0].ends_with(", all memory") && names[1].ends_with(", memory=2M") && names[2] == "the source, 1996", "{names:?}");
-        // What all rows have stands in the tables' titles, and the lines say what tells them apart; all of the memory comes first.
-        assert!(view.warming[0].contains(" (all memory): ") && view.warming[1].contains(" (memory=2M): "), "{:?}", view.warming);
-        assert!(view.ratios[0].name.ends_with(" (all memory)") && view.ratios[1].name.ends_with(" (memory=2M)"), "{:?}", view.ratios);
-        assert!(view.tables[0].title.ends_with(" (state=warming)") && view.tables[1].title.contains("memory=2M state=warming"));
+        assert!(
+            names[0].ends_with(", all memory") && names[1].ends_with(", memory=2M") && names[2] == "the source, 1996",
+            "{names:?}"
+        );
+        // What all rows have stands in the tables' titles, and the lines say what tells them apart; all of the memory
+        // comes first.
+        assert!(
+            view.warming[0].contains(" (all memory): ") && view.warming[1].contains(" (memory=2M): "),
+            "{:?}",
+            view.warming
+        );
+        assert!(
+            view.ratios[0].name.ends_with(" (all memory)") && view.ratios[1].name.ends_with(" (memory=2M)"),
+            "{:?}",
+            view.ratios
+        );
+        assert!(
+            view.tables[0].title.ends_with(" (state=warming)")
+                && view.tables[1].title.contains("memory=2M state=warming")
+        );
         let last = view.warming.last().unwrap();
         assert!(last.contains("in the last rounds with all memory, and") && last.contains("with 2.000 MiB"), "{last}");
         assert!(!last.contains('\u{1b}'));
@@ -309,7 +373,11 @@ pub(crate) mod tests {
         assert_eq!(view.tables[0].rows[8][2], "7.069");
         assert_eq!(view.ratios[0].rounds, 12);
         assert!(view.crossings[0].starts_with("lmdb: faster than files at every size"), "{}", view.crossings[0]);
-        assert!(view.crossings[1].starts_with("sqlite: files are faster from pages of 8.000 KiB on"), "{}", view.crossings[1]);
+        assert!(
+            view.crossings[1].starts_with("sqlite: files are faster from pages of 8.000 KiB on"),
+            "{}",
+            view.crossings[1]
+        );
         let chart = &view.curves[0];
         assert_eq!((view.curves.len(), chart.steps.len(), chart.series.len()), (1, 2, 2));
         assert_eq!(chart.series[0].points.iter().map(|p| (p.step, p.value)).collect::<Vec<_>>(), [(0, 9.0), (1, 2.0)]);

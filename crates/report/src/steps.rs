@@ -11,8 +11,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Of steps by their workload and parameters. Nothing is shared by one step alone, by steps of different workloads, and where one of the
-    /// steps would be left without a name.
+    /// Of steps by their workload and parameters. Nothing is shared by one step alone, by steps of different workloads,
+    /// and where one of the steps would be left without a name.
     pub fn of<'a>(steps: impl IntoIterator<Item = (&'a str, &'a Params)>) -> Steps {
         let steps: Vec<(&str, &Params)> = steps.into_iter().collect();
         let [(workload, first), others @ ..] = steps.as_slice() else { return Steps::default() };
@@ -21,7 +21,11 @@ impl Steps {
         }
         let shared = first.only(|key, value| others.iter().all(|(_, params)| params.get(key) == Some(value)));
         let named = |params: &Params| params.iter().any(|(key, _)| shared.get(key).is_none());
-        if steps.iter().all(|(_, params)| named(params)) { Steps { workload: (*workload).to_owned(), shared } } else { Steps::default() }
+        if steps.iter().all(|(_, params)| named(params)) {
+            Steps { workload: (*workload).to_owned(), shared }
+        } else {
+            Steps::default()
+        }
     }
 
     /// The workload with what all steps have alike; nothing where each step is named in full.

@@ -1,11 +1,12 @@
 //! Charts as inline SVG: they need no script, print well, and are read out by a screen reader.
 //!
-//! Horizontal positions are percentages and vertical ones pixels, so a chart is as wide as its page and its letters keep their size on a
-//! phone. Colours come from the page's style sheet by class; series differ by the shape of their marks too.
+//! Horizontal positions are percentages and vertical ones pixels, so a chart is as wide as its page and its letters
+//! keep their size on a phone. Colours come from the page's style sheet by class; series differ by the shape of their
+//! marks too.
 //!
-//! A chart is one of two kinds. Where each mark has a row of a table to itself (intervals, a comparison, a budget, a waterfall) it is a
-//! cell of that table ([`cells`]): the table is its text alternative, and both scroll and print together. Else it is a picture of its own
-//! with a title and a description ([`lines`], [`strip`]).
+//! A chart is one of two kinds. Where each mark has a row of a table to itself (intervals, a comparison, a budget, a
+//! waterfall) it is a cell of that table ([`cells`]): the table is its text alternative, and both scroll and print
+//! together. Else it is a picture of its own with a title and a description ([`lines`], [`strip`]).
 
 pub mod cells;
 pub mod icicle;
@@ -20,7 +21,8 @@ use fingerpost_record::Unit;
 const MARGIN: f64 = 1.5;
 /// Values whose largest is this many times the smallest are shown on a logarithmic axis.
 const LOG_FROM: f64 = 20.0;
-/// An axis stays logarithmic with values that are not positive where there are more than this many positive ones to each of them.
+/// An axis stays logarithmic with values that are not positive where there are more than this many positive ones to
+/// each of them.
 const MOSTLY: usize = 4;
 
 /// A linear or logarithmic axis over a range of values.
@@ -34,12 +36,14 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis for all values: logarithmic where nearly all are positive and those are far apart, else linear from zero. On a
-    /// logarithmic one the few that are not positive (a cost that came out below zero) lie at its lower end.
+    /// An axis for all values: logarithmic where nearly all are positive and those are far apart, else linear from
+    /// zero. On a logarithmic one the few that are not positive (a cost that came out below zero) lie at its lower end.
     pub fn over(values: impl IntoIterator<Item = f64>) -> Axis {
         let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         let ends = |of: &mut dyn Iterator<Item = f64>| {
-            of.fold(None, |range: Option<(f64, f64)>, v| Some(range.map_or((v, v), |(low, high)| (low.min(v), high.max(v)))))
+            of.fold(None, |range: Option<(f64, f64)>, v| {
+                Some(range.map_or((v, v), |(low, high)| (low.min(v), high.max(v))))
+            })
         };
         let positive = values.iter().filter(|v| **v > 0.0).count();
         let few_are_not = positive > MOSTLY * (values.len() - positive);
@@ -61,7 +65,8 @@ impl Axis {
         self.log
     }
 
-    /// A linear axis from one value to another, or round ones just beyond, for values whose differences matter more than their size.
+    /// A linear axis from one value to another, or round ones just beyond, for values whose differences matter more
+    /// than their size.
     pub fn between(from: f64, to: f64) -> Axis {
         let (from, to) = rounded(from, to).unwrap_or((from - 0.5, from + 0.5));
         Axis { from, to, log: false, binary: false }
@@ -122,7 +127,8 @@ impl Axis {
     }
 }
 
-/// Round ends of a linear axis around these. A range that is nothing, or too large for its own steps, has none, and still needs a width.
+/// Round ends of a linear axis around these. A range that is nothing, or too large for its own steps, has none, and
+/// still needs a width.
 fn rounded(from: f64, to: f64) -> Option<(f64, f64)> {
     let step = nice_step(to - from);
     let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
@@ -203,9 +209,17 @@ mod tests {
 
     #[test]
     fn bytes_are_labelled_in_round_binary_units() {
-        let labels = |axis: Axis| axis.in_unit(Unit::Bytes).ticks().into_iter().map(|t| tick_label(Unit::Bytes, t)).collect::<Vec<_>>();
+        let labels = |axis: Axis| {
+            axis.in_unit(Unit::Bytes).ticks().into_iter().map(|t| tick_label(Unit::Bytes, t)).collect::<Vec<_>>()
+        };
         assert_eq!(labels(Axis::over([3.0e6, 17.0e6])), ["0", "5 MiB", "10 MiB", "15 MiB"]);
-        for axis in [Axis::over([4096.0, 1e9]), Axis::over([1.0, 1e12]), Axis::over([100.0, 9000.0]), Axis::over([]), Axis::over([0.0])] {
+        for axis in [
+            Axis::over([4096.0, 1e9]),
+            Axis::over([1.0, 1e12]),
+            Axis::over([100.0, 9000.0]),
+            Axis::over([]),
+            Axis::over([0.0]),
+        ] {
             let ticks = axis.in_unit(Unit::Bytes).ticks();
             assert!((1..=7).contains(&ticks.len()) && ticks.is_sorted(), "{axis:?}: {ticks:?}");
             assert!(labels(axis).iter().all(|label| !label.contains('.')), "{:?}", labels(axis));

@@ -26,8 +26,8 @@ const COLUMNS: [(&str, Align, u8); 13] = [
     ("kernel", Align::Right, 5),
 ];
 
-/// The whole run for a terminal: what was found, what speaks against it, the laboratories' pictures (each after an empty line), the rows,
-/// and how it was measured.
+/// The whole run for a terminal: what was found, what speaks against it, the laboratories' pictures (each after an
+/// empty line), the rows, and how it was measured.
 pub fn render(view: &View, pictures: &str, style: &Style) -> String {
     let reasons = view.shared_reasons();
     [lead(view, &reasons).render(style), pictures.to_owned(), rows(view, &reasons).render(style)].concat()
@@ -39,9 +39,12 @@ fn lead(view: &View, reasons: &[Shared]) -> Grid {
     grid.lines.extend(view.answers.iter().map(|answer| Line::Note(answer.clone(), Tone::Strong)));
     grid.lines.extend(view.id_beside_title().map(|id| Line::Labelled("Run".into(), id.to_owned(), Tone::Plain)));
     grid.lines.extend(facts(view.lead_facts()));
-    grid.lines.extend(view.doubts.iter().map(|d| Line::Labelled("Doubt".into(), parts_of_doubt(d).0.to_owned(), Tone::Doubtful)));
+    grid.lines.extend(
+        view.doubts.iter().map(|d| Line::Labelled("Doubt".into(), parts_of_doubt(d).0.to_owned(), Tone::Doubtful)),
+    );
     let shared = reasons.iter().enumerate();
-    let told = shared.map(|(n, s)| Line::Labelled("Doubt".into(), format!("{} {}", mark(n), s.sentence()), Tone::Doubtful));
+    let told =
+        shared.map(|(n, s)| Line::Labelled("Doubt".into(), format!("{} {}", mark(n), s.sentence()), Tone::Doubtful));
     grid.lines.extend(told);
     grid
 }
@@ -67,7 +70,8 @@ fn facts<'a>(facts: impl Iterator<Item = &'a Fact>) -> impl Iterator<Item = Line
 /// How many rows there are of each outcome.
 pub fn summary(view: &View) -> String {
     if view.published() {
-        // A row of a repeated measurement has a figure for each repetition; of imported results the samples are no figures that were published.
+        // A row of a repeated measurement has a figure for each repetition; of imported results the samples are no
+        // figures that were published.
         let printed = fingerpost_compare::references::names().contains(&view.id);
         let figures = |row: &Row| if printed { row.counts[1].max(1) } else { 1 };
         let rows = view.groups.iter().flat_map(|g| &g.rows).filter(|row| row.outcome == Outcome::Measured);
@@ -86,12 +90,17 @@ pub fn summary(view: &View) -> String {
 
 /// The interval's title names the confidence of the run's rows; where they differ, none.
 fn columns(view: &View) -> Vec<Column> {
-    let mut confidences = view.groups.iter().flat_map(|g| &g.rows).filter_map(|r| r.figure).map(|f| f.estimate.confidence);
+    let mut confidences =
+        view.groups.iter().flat_map(|g| &g.rows).filter_map(|r| r.figure).map(|f| f.estimate.confidence);
     let first = confidences.next().unwrap_or(0.95);
     let usual = first == 0.95 && confidences.all(|c| c == first) && !view.published();
     COLUMNS
         .into_iter()
-        .map(|(title, align, rank)| Column { title: if title == "95 % interval" && !usual { "interval" } else { title }, align, rank })
+        .map(|(title, align, rank)| Column {
+            title: if title == "95 % interval" && !usual { "interval" } else { title },
+            align,
+            rank,
+        })
         .collect()
 }
 
@@ -110,10 +119,16 @@ fn site_lines(site: &SiteView) -> Vec<Line> {
     }
     if !site.ratios.is_empty() {
         lines.push(Line::Heading("fs/odb, all rounds".into()));
-        lines.extend(site.ratios.iter().map(|r| Line::Note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds), Tone::Plain)));
+        lines.extend(
+            site.ratios
+                .iter()
+                .map(|r| Line::Note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds), Tone::Plain)),
+        );
         lines.push(Line::Note(site.source(), Tone::Faint));
     }
-    for (title, told) in [("From the start, as more is loaded", &site.warming), ("By the size of the pages", &site.crossings)] {
+    for (title, told) in
+        [("From the start, as more is loaded", &site.warming), ("By the size of the pages", &site.crossings)]
+    {
         lines.extend(told.first().map(|_| Line::Heading(title.into())));
         lines.extend(told.iter().map(|sentence| Line::Note(sentence.clone(), Tone::Plain)));
     }

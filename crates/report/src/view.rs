@@ -130,7 +130,12 @@ const SHARED_FROM: usize = 3;
 fn headline(run: &Run) -> Vec<Fact> {
     let h = &run.host;
     let mut facts = Facts::default();
-    let machine = [Some(h.os.clone()), Some(h.arch.clone()), h.virtualization.clone().filter(|v| v != "none"), h.container.clone()];
+    let machine = [
+        Some(h.os.clone()),
+        Some(h.arch.clone()),
+        h.virtualization.clone().filter(|v| v != "none"),
+        h.container.clone(),
+    ];
     let machine = join(machine);
     facts.add("Host", if machine.is_empty() { h.hostname.clone() } else { format!("{} ({machine})", h.hostname) });
     facts.add("Kernel", h.kernel.clone());
@@ -140,7 +145,10 @@ fn headline(run: &Run) -> Vec<Fact> {
     facts.maybe("Label", run.label.clone());
     facts.maybe("Note", run.note.clone());
     if run.profile == Profile::Imported {
-        facts.add("Published", fingerpost_compare::references::published(&run.id).unwrap_or_else(|| run.started.clone()));
+        facts.add(
+            "Published",
+            fingerpost_compare::references::published(&run.id).unwrap_or_else(|| run.started.clone()),
+        );
         facts.maybe("Source", run.source.clone());
         return facts.0;
     }
@@ -185,7 +193,10 @@ fn host_facts(run: &Run) -> Vec<Fact> {
     facts.maybe("Turbo", h.cpu.turbo.clone());
     facts.maybe("Governor", h.governor.clone());
     facts.maybe("Microcode", h.cpu.microcode.clone());
-    facts.list("Caches", h.cpu.caches.iter().map(|(name, bytes)| format!("{name} {}", Unit::Bytes.format(*bytes as f64))));
+    facts.list(
+        "Caches",
+        h.cpu.caches.iter().map(|(name, bytes)| format!("{name} {}", Unit::Bytes.format(*bytes as f64))),
+    );
     facts.list("Mitigations", h.mitigations.iter().map(|(name, state)| format!("{name}: {state}")));
     facts.maybe("Transparent huge pages", h.thp.clone());
     facts.maybe("Idle memory", h.idle_memory.clone());
@@ -207,7 +218,13 @@ fn host_facts(run: &Run) -> Vec<Fact> {
     facts.list(
         "Swap",
         h.swap.iter().map(|s| {
-            format!("{} ({}, {}, {} used)", s.path, s.kind, Unit::Bytes.format(s.bytes as f64), Unit::Bytes.format(s.used_bytes as f64))
+            format!(
+                "{} ({}, {}, {} used)",
+                s.path,
+                s.kind,
+                Unit::Bytes.format(s.bytes as f64),
+                Unit::Bytes.format(s.used_bytes as f64)
+            )
         }),
     );
     facts.maybe("C library", h.libc.clone());
@@ -244,7 +261,9 @@ fn doubts(run: &Run) -> Vec<String> {
     if !run.complete && run.profile != Profile::Imported {
         list.insert(
             0,
-            "The run is partial: probes that came later are missing, and intervals are wider than they would have become.".into(),
+            "The run is partial: probes that came later are missing, and intervals are wider than they would have \
+             become."
+                .into(),
         );
     }
     list
@@ -266,7 +285,11 @@ fn command(run: &Run) -> String {
 /// A word as a shell reads it back.
 fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// A time span as a person says it.

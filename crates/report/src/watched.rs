@@ -1,6 +1,8 @@
-//! What the author of a published system watched besides what was measured: header blocks of top, counters, remarks with a figure.
+//! What the author of a published system watched besides what was measured: header blocks of top, counters, remarks
+//! with a figure.
 //!
-//! Of runs of our own the observers' totals are explained instead (`explain`); here is nothing to explain, only to show.
+//! Of runs of our own the observers' totals are explained instead (`explain`); here is nothing to explain, only to
+//! show.
 
 use fingerpost_record::text::{clean, counted};
 use fingerpost_record::unit::significant;
@@ -19,10 +21,13 @@ pub struct Watched {
 const TIME_OF_DAY: &str = "clock.time_of_day.seconds";
 
 /// The totals of a header block of `top`, in its own order.
-const TOP: &str = "processes.total processes.running processes.sleeping threads clock.time_of_day.seconds load.1min load.5min load.15min \
+const TOP: &str = "processes.total processes.running processes.sleeping threads clock.time_of_day.seconds load.1min \
+    load.5min load.15min \
     cpu.user.percent cpu.system.percent cpu.idle.percent sharedlibs sharedlibs.code.mib sharedlibs.data.mib \
-    sharedlibs.linkedit.mib memregions memregions.resident.mib memregions.private.mib memregions.shared.mib memory.wired.mib \
-    memory.active.mib memory.inactive.mib memory.used.mib memory.free.mib vm.mib vm.extra.mib pageins pageins.since_last \
+    sharedlibs.linkedit.mib memregions memregions.resident.mib memregions.private.mib memregions.shared.mib \
+    memory.wired.mib \
+    memory.active.mib memory.inactive.mib memory.used.mib memory.free.mib vm.mib vm.extra.mib pageins \
+    pageins.since_last \
     pageouts pageouts.since_last";
 
 /// Totals whose names do not say by themselves what they are.
@@ -96,7 +101,10 @@ fn row(name: &str, value: f64) -> (String, String) {
     });
     if name == TIME_OF_DAY && (0.0..86_400.0).contains(&value) {
         let seconds = value as u64;
-        return ("time of day".to_owned(), format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60));
+        return (
+            "time of day".to_owned(),
+            format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+        );
     }
     let figure = if value.fract() == 0.0 && value.abs() < 1e9 { format!("{value:.0}") } else { shortest(value) };
     let told = NAMES.iter().find(|(total, _)| *total == name).map(|(_, told)| (*told).to_owned());
@@ -112,7 +120,11 @@ fn clients(name: &str) -> Option<String> {
 
 /// As few digits as the source printed.
 fn shortest(value: f64) -> String {
-    if (value * 100.0 - (value * 100.0).round()).abs() < 1e-9 { format!("{}", (value * 100.0).round() / 100.0) } else { significant(value) }
+    if (value * 100.0 - (value * 100.0).round()).abs() < 1e-9 {
+        format!("{}", (value * 100.0).round() / 100.0)
+    } else {
+        significant(value)
+    }
 }
 
 #[cfg(test)]
@@ -124,16 +136,29 @@ mod tests {
     fn the_block_of_top_is_shown_as_printed() {
         let run = references::load("launch-10.0.4").unwrap();
         let watched = of(&run);
-        let find = |name: &str| &watched[0].rows.iter().find(|r| r.0 == name).unwrap_or_else(|| panic!("{name}: {watched:?}")).1;
+        let find = |name: &str| {
+            &watched[0].rows.iter().find(|r| r.0 == name).unwrap_or_else(|| panic!("{name}: {watched:?}")).1
+        };
         assert!(watched[0].title.contains("top"));
-        assert_eq!([find("pageins"), find("cpu idle"), find("load 15min"), find("sharedlibs data")], ["9078", "75.7 %", "0.3", "1.16 MiB"]);
+        assert_eq!(
+            [find("pageins"), find("cpu idle"), find("load 15min"), find("sharedlibs data")],
+            ["9078", "75.7 %", "0.3", "1.16 MiB"]
+        );
         assert_eq!([find("time of day"), find("page-ins since the last sample")], ["05:53:45", "0"]);
         assert_eq!(watched[0].rows.len(), run.observations[0].totals.len());
         let names: Vec<&str> = watched[0].rows.iter().map(|r| r.0.as_str()).collect();
-        assert_eq!(names[..5], ["processes total", "processes running", "processes sleeping", "threads", "time of day"]);
+        assert_eq!(
+            names[..5],
+            ["processes total", "processes running", "processes sleeping", "threads", "time of day"]
+        );
         assert_eq!(names[names.len() - 2..], ["pageouts", "page-outs since the last sample"]);
-        for (name, figure) in [("the system's drive", "30 GB"), ("the second drive", "20 GB"), ("both drives turn at", "7200 rpm")] {
-            assert!(watched[1].rows.iter().any(|r| (r.0.as_str(), r.1.as_str()) == (name, figure)), "{name}: {watched:?}");
+        for (name, figure) in
+            [("the system's drive", "30 GB"), ("the second drive", "20 GB"), ("both drives turn at", "7200 rpm")]
+        {
+            assert!(
+                watched[1].rows.iter().any(|r| (r.0.as_str(), r.1.as_str()) == (name, figure)),
+                "{name}: {watched:?}"
+            );
         }
     }
 

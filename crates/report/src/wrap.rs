@@ -24,8 +24,8 @@ pub fn words(text: &str) -> Vec<&str> {
 /// What is not parted from the number before it.
 const UNITS: [&str; 13] = ["%", "ns", "µs", "ms", "s", "k/s", "M/s", "/s", "MiB", "GiB", "KiB", "kB", "MB"];
 
-/// A sentence in lines of at most `room` columns. A word that is longer stands whole in a line of its own: the terminal folds it,
-/// and a path or an address can still be copied. A number keeps its unit.
+/// A sentence in lines of at most `room` columns. A word that is longer stands whole in a line of its own: the terminal
+/// folds it, and a path or an address can still be copied. A number keeps its unit.
 pub fn sentence(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in words(text) {
@@ -59,8 +59,8 @@ pub fn indented(text: &str, indent: usize, width: Option<usize>) -> String {
 /// Sentences keep this much room on the narrowest terminal.
 const LEAST: usize = 20;
 
-/// The text of a cell in lines of at most this width, broken at spaces (the leading ones are an indent and are kept). A word that is
-/// too long goes on in the next line, behind one of `.-_/=,:–` where there is one; nothing of it is lost.
+/// The text of a cell in lines of at most this width, broken at spaces (the leading ones are an indent and are kept). A
+/// word that is too long goes on in the next line, behind one of `.-_/=,:–` where there is one; nothing of it is lost.
 pub fn cell(text: &str, width: usize) -> Vec<String> {
     if text.width() <= width {
         return vec![text.to_owned()];
@@ -122,12 +122,18 @@ mod tests {
 
     #[test]
     fn sentences_break_between_words_and_never_within_one() {
-        assert_eq!(sentence("the run is in /a/very/long/path now", 12), ["the run is", "in", "/a/very/long/path", "now"]);
+        assert_eq!(
+            sentence("the run is in /a/very/long/path now", 12),
+            ["the run is", "in", "/a/very/long/path", "now"]
+        );
         assert_eq!(sentence("", 5), [""]);
         assert_eq!(sentence("it took 45.94 ms of CPU", 14), ["it took", "45.94 ms of", "CPU"]);
         assert_eq!(sentence("of which (6 %), and 7 more  or 8", 13), ["of which", "(6 %), and 7", "more or 8"]);
         assert_eq!(sentence("n=1 s 5 %", 3), ["n=1", "s", "5 %"]);
-        assert_eq!(indented("what is said goes on here and there", 4, Some(24)), "what is said goes on\n    here and there");
+        assert_eq!(
+            indented("what is said goes on here and there", 4, Some(24)),
+            "what is said goes on\n    here and there"
+        );
         assert_eq!(indented("  an indent of its own is kept", 0, Some(22)), "  an indent of its own\n  is kept");
         assert_eq!(indented("a  b", 0, Some(80)), "a  b", "what fits is as it was");
         assert_eq!(indented("a  b", 0, None), "a  b");

@@ -1,4 +1,5 @@
-//! The zero-fill laboratory in the terminal: what was given apart from what is derived, the picture of the shares, the guesses, the rankings.
+//! The zero-fill laboratory in the terminal: what was given apart from what is derived, the picture of the shares, the
+//! guesses, the rankings.
 
 use fingerpost_compare::zerofill::guesses::{Guess, Verdict};
 use fingerpost_compare::zerofill::rank::{Crossover, Ranking, stretches};
@@ -12,7 +13,12 @@ use crate::style::{Style, Tone};
 
 /// The article's fields of [`Given`] with their names.
 pub fn given_fields(given: &Given) -> [(&'static str, Estimate); 4] {
-    [("1p alloc", given.alloc_1), ("1p alloc + fault", given.touch_1), ("2p alloc", given.alloc_2), ("2p alloc + fault", given.touch_2)]
+    [
+        ("1p alloc", given.alloc_1),
+        ("1p alloc + fault", given.touch_1),
+        ("2p alloc", given.alloc_2),
+        ("2p alloc + fault", given.touch_2),
+    ]
 }
 
 /// The article's derived fields: name, value, and formula with what the article prints where that is something else.
@@ -41,7 +47,8 @@ pub fn call(a: &Analysis) -> Option<String> {
     let c = a.call?;
     let [null, allocation] = [c.null.value, c.allocation].map(|ns| Unit::Nanoseconds.format(ns));
     Some(format!(
-        "Transport or work: a call that does nothing takes {null}, one that allocates {allocation}; {:.0} % of it is the way into the kernel and back.",
+        "Transport or work: a call that does nothing takes {null}, one that allocates {allocation}; {:.0} % of it is \
+         the way into the kernel and back.",
         c.transport * 100.0
     ))
 }
@@ -66,11 +73,17 @@ pub fn fit_fields(analysis: &Analysis) -> Vec<(&'static str, Estimate)> {
 /// What the fit rests on, in words.
 pub fn fit_note(analysis: &Analysis) -> Option<String> {
     let f = analysis.fit.as_ref()?;
-    let base =
-        format!("Two lines through 1 to {} pages; the point furthest off lies {:.1} % from its line.", f.up_to, f.worst_residual * 100.0);
+    let base = format!(
+        "Two lines through 1 to {} pages; the point furthest off lies {:.1} % from its line.",
+        f.up_to,
+        f.worst_residual * 100.0
+    );
     Some(match f.knee {
         Some(k) => {
-            format!("{base} From {} pages on touching costs {:.2} times the line: the pages no longer fit in a cache.", k.pages, k.factor)
+            format!(
+                "{base} From {} pages on touching costs {:.2} times the line: the pages no longer fit in a cache.",
+                k.pages, k.factor
+            )
         }
         None => base,
     })
@@ -145,7 +158,11 @@ pub fn leads(rankings: &[Ranking]) -> Vec<(String, String)> {
         .map(|(from, to, leaders)| {
             let range = if from == to { counted(from.unsigned_abs(), "page") } else { format!("{from}–{to} pages") };
             let names: Vec<String> = leaders.iter().map(|l| clean(l).into_owned()).collect();
-            let who = if names.len() == 1 { names[0].clone() } else { format!("{} (not distinguishable)", names.join(" or ")) };
+            let who = if names.len() == 1 {
+                names[0].clone()
+            } else {
+                format!("{} (not distinguishable)", names.join(" or "))
+            };
             (range, who)
         })
         .collect()
@@ -155,7 +172,11 @@ pub fn leads(rankings: &[Ranking]) -> Vec<(String, String)> {
 pub fn places(ranking: &Ranking) -> String {
     let one = |(i, p): (usize, &fingerpost_compare::zerofill::rank::Place)| {
         let name = clean(&p.name);
-        if i == 0 { format!("{name} {}", Unit::Nanoseconds.format(p.cost.value)) } else { format!("{name} {} ×", times(p.times)) }
+        if i == 0 {
+            format!("{name} {}", Unit::Nanoseconds.format(p.cost.value))
+        } else {
+            format!("{name} {} ×", times(p.times))
+        }
     };
     ranking.places.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
 }
@@ -208,7 +229,10 @@ fn article(a: &Analysis) -> Vec<Line> {
     lines.extend(given_fields(given).map(|(name, e)| row([format!("  {name}"), time(e)])));
     let t = given.timings();
     lines.push(Line::Note(
-        format!("to change them: fingerpost zerofill --solve {:.1},{:.1},{:.1},{:.1}", t.alloc_1, t.touch_1, t.alloc_2, t.touch_2),
+        format!(
+            "to change them: fingerpost zerofill --solve {:.1},{:.1},{:.1},{:.1}",
+            t.alloc_1, t.touch_1, t.alloc_2, t.touch_2
+        ),
         Tone::Faint,
     ));
     lines.extend(heading("Derived: the article's arithmetic"));
@@ -232,11 +256,13 @@ fn costs(a: &Analysis) -> Vec<Line> {
     }
     if !a.zeroing.is_empty() {
         lines.extend(heading("Zeroing one page, by independent routes"));
-        lines.extend(
-            a.zeroing.iter().map(|r| {
-                row([format!("  {}", r.name), time(r.per_page), format!("{} at a time", counted(r.pages.unsigned_abs(), "page"))])
-            }),
-        );
+        lines.extend(a.zeroing.iter().map(|r| {
+            row([
+                format!("  {}", r.name),
+                time(r.per_page),
+                format!("{} at a time", counted(r.pages.unsigned_abs(), "page")),
+            ])
+        }));
     }
     for g in &a.agreement {
         let [ours, kernel] = [g.ours, g.kernel].map(|e| Unit::Nanoseconds.format(e.value));
@@ -244,7 +270,8 @@ fn costs(a: &Analysis) -> Vec<Line> {
     }
     if !a.zeroing.is_empty() && a.agreement.is_empty() {
         lines.push(Line::Note(
-            "The kernel's own samples are not there to compare with; the skipped row zerofill.kernel_profile says why.".into(),
+            "The kernel's own samples are not there to compare with; the skipped row zerofill.kernel_profile says why."
+                .into(),
             Tone::Faint,
         ));
     }
@@ -265,7 +292,8 @@ fn shares(a: &Analysis) -> Vec<Line> {
     if a.shares.is_empty() {
         return Vec::new();
     }
-    let mut lines = heading("Where the time goes: █ zero-filling, ▒ faults and mapping, · allocating and freeing").to_vec();
+    let mut lines =
+        heading("Where the time goes: █ zero-filling, ▒ faults and mapping, · allocating and freeing").to_vec();
     for s in &a.shares {
         let pages = format!("  {}", counted(s.pages.unsigned_abs(), "page"));
         lines.push(row([
@@ -286,7 +314,10 @@ fn guesses(a: &Analysis) -> Vec<Line> {
     for g in &a.guesses {
         let tone = if g.verdict == Verdict::Holds { Tone::Plain } else { Tone::Doubtful };
         lines.push(Line::Note(format!("{}.", g.says), Tone::Plain));
-        lines.push(Line::Note(format!("  {}: guessed {}, measured {}: {}.", g.quantity, guessed(g), measured(g), verdict(g)), tone));
+        lines.push(Line::Note(
+            format!("  {}: guessed {}, measured {}: {}.", g.quantity, guessed(g), measured(g), verdict(g)),
+            tone,
+        ));
     }
     lines
 }
@@ -298,12 +329,14 @@ fn rankings(a: &Analysis) -> Vec<Line> {
         lines.extend(leads(&a.prefault).into_iter().map(|(range, who)| row([format!("  {range}"), who])));
         lines.extend(a.crossovers.iter().map(|c| Line::Note(crossover(c), Tone::Plain)));
     }
-    for (title, list) in [("Ways to get memory, every page touched", &a.apis), ("Ways to get memory, untouched", &a.apis_untouched)] {
+    for (title, list) in
+        [("Ways to get memory, every page touched", &a.apis), ("Ways to get memory, untouched", &a.apis_untouched)]
+    {
         if !list.is_empty() {
             lines.extend(heading(title));
-            lines.extend(
-                list.iter().map(|r| Line::Labelled(format!("  {}", counted(r.pages.unsigned_abs(), "page")), places(r), Tone::Plain)),
-            );
+            lines.extend(list.iter().map(|r| {
+                Line::Labelled(format!("  {}", counted(r.pages.unsigned_abs(), "page")), places(r), Tone::Plain)
+            }));
         }
     }
     lines
@@ -315,7 +348,9 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_long_whatever_its_shares() {
-        for (zero, fault) in [(0.0, 0.0), (1.0, 0.0), (0.25, 0.5), (0.333, 0.667), (2.0, 1.0), (-1.0, 0.5), (f64::NAN, f64::NAN)] {
+        for (zero, fault) in
+            [(0.0, 0.0), (1.0, 0.0), (0.25, 0.5), (0.333, 0.667), (2.0, 1.0), (-1.0, 0.5), (f64::NAN, f64::NAN)]
+        {
             assert_eq!(bar(zero, fault, BAR).chars().count(), BAR, "{zero} {fault}");
         }
         assert_eq!(bar(0.25, 0.5, 40).matches('█').count(), 10);

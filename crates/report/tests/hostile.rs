@@ -1,7 +1,9 @@
 //! A valid run file may still hold texts and figures meant to hurt the one who looks at it.
 
 use fingerpost_record::text::misleads;
-use fingerpost_record::{Better, Descriptor, Estimate, Measurement, Outcome, Params, Percentiles, Run, Table, Unit, fixture, load};
+use fingerpost_record::{
+    Better, Descriptor, Estimate, Measurement, Outcome, Params, Percentiles, Run, Table, Unit, fixture, load,
+};
 use fingerpost_report::format::write_run;
 use fingerpost_report::{Format, Style, html};
 use proptest::prelude::*;
@@ -11,16 +13,30 @@ const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}=cmd()|<script>
 fn hostile() -> Run {
     let mut run = fixture::with_everything();
     let h = &mut run.host;
-    for field in [&mut h.hostname, &mut h.os, &mut h.kernel, &mut h.arch, &mut h.cpu.model, &mut h.filesystem.kind, &mut h.filesystem.path]
-    {
+    for field in [
+        &mut h.hostname,
+        &mut h.os,
+        &mut h.kernel,
+        &mut h.arch,
+        &mut h.cpu.model,
+        &mut h.filesystem.kind,
+        &mut h.filesystem.path,
+    ] {
         *field = EVIL.into();
     }
-    for field in
-        [&mut h.cmdline, &mut h.cpu.smt, &mut h.cpu.turbo, &mut h.cpu.microcode, &mut h.virtualization, &mut h.container, &mut h.governor]
-    {
+    for field in [
+        &mut h.cmdline,
+        &mut h.cpu.smt,
+        &mut h.cpu.turbo,
+        &mut h.cpu.microcode,
+        &mut h.virtualization,
+        &mut h.container,
+        &mut h.governor,
+    ] {
         *field = Some(EVIL.into());
     }
-    for field in [&mut h.thp, &mut h.clocksource, &mut h.preemption, &mut h.libc, &mut h.cgroup.cpuset, &mut run.source] {
+    for field in [&mut h.thp, &mut h.clocksource, &mut h.preemption, &mut h.libc, &mut h.cgroup.cpuset, &mut run.source]
+    {
         *field = Some(EVIL.into());
     }
     h.cpu.caches.insert(EVIL.into(), 1);
@@ -73,7 +89,10 @@ fn nothing_of_a_hostile_run_acts_on_the_terminal_in_any_format() {
     }
     let page = html::report(&run, None);
     assert!(!page.chars().any(|c| misleads(c) && c != '\n') && !page.contains("<script"));
-    assert!(shown(&run, Format::Markdown, &Style::default()).matches("<script").count() == 1, "once: in the indented code of the command");
+    assert!(
+        shown(&run, Format::Markdown, &Style::default()).matches("<script").count() == 1,
+        "once: in the indented code of the command"
+    );
 }
 
 #[test]
@@ -90,7 +109,8 @@ fn csv_can_be_read_back_whatever_the_texts() {
     let text = shown(&run, Format::Csv, &Style::default());
     let lines = parse_csv(&text);
     let outcome = lines[0].iter().position(|h| h == "outcome").unwrap();
-    let (derived, measured): (Vec<&Vec<String>>, Vec<_>) = lines[1..].iter().partition(|l| l.get(outcome).is_some_and(|o| o == "derived"));
+    let (derived, measured): (Vec<&Vec<String>>, Vec<_>) =
+        lines[1..].iter().partition(|l| l.get(outcome).is_some_and(|o| o == "derived"));
     assert_eq!(measured.len(), run.measurements.len());
     assert!(derived.len() > run.paths[0].leaves.len(), "followed requests are there");
     assert!(lines.iter().all(|l| l.len() == lines[0].len()));
@@ -162,7 +182,10 @@ fn row() -> impl Strategy<Value = Measurement> {
                 probe,
                 descriptor: (!text.is_empty()).then(|| Descriptor {
                     lmbench: Some(text.clone().into()),
-                    ..Descriptor::of(&Table { key: if figure { "host" } else { "queues" }.into(), title: text.clone().into() })
+                    ..Descriptor::of(&Table {
+                        key: if figure { "host" } else { "queues" }.into(),
+                        title: text.clone().into(),
+                    })
                 }),
                 version: 1,
                 params: Params::new().with("size", size).with(&text, text.as_str()),
@@ -180,7 +203,8 @@ fn row() -> impl Strategy<Value = Measurement> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a valid run says, every format shows it, within the terminal's width where that is possible, and without a panic.
+    /// Whatever a valid run says, every format shows it, within the terminal's width where that is possible, and
+    /// without a panic.
     #[test]
     fn any_valid_run_can_be_shown(rows in prop::collection::vec(row(), 0..12), width in 0usize..200) {
         let run = Run { measurements: rows, ..fixture::run() };

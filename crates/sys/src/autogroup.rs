@@ -1,4 +1,5 @@
-//! The scheduler's group of a session (sched(7), *The autogroup feature*): nice values of threads count within it alone, and it has one itself.
+//! The scheduler's group of a session (sched(7), *The autogroup feature*): nice values of threads count within it
+//! alone, and it has one itself.
 
 use std::fs;
 use std::io;
@@ -20,7 +21,8 @@ pub struct Autogroup {
 impl Autogroup {
     /// That of a process; nothing where the kernel makes no such groups.
     pub fn of(pid: i32) -> Option<Autogroup> {
-        let enabled = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1");
+        let enabled =
+            fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1");
         let nice = parse(&enabled.then(|| fs::read_to_string(file(pid)).ok()).flatten()?)?;
         Some(Autogroup { pid, started: child::start_time(pid)?, boot: child::boot_id(), nice })
     }

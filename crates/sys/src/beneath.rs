@@ -1,7 +1,7 @@
 //! A directory whose files others may have arranged: what is opened below it lies below it.
 //!
-//! The directory is opened once. No symbolic link leads anywhere, or, where that is asked for, none leads out; nothing but regular files
-//! and directories is opened at all: opening a FIFO or a device can wait, or do something.
+//! The directory is opened once. No symbolic link leads anywhere, or, where that is asked for, none leads out; nothing
+//! but regular files and directories is opened at all: opening a FIFO or a device can wait, or do something.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -59,7 +59,8 @@ pub struct Root {
 impl Root {
     /// Opens a directory. It may itself be named by way of links: the user named it.
     pub fn open(path: &Path, links: Links) -> io::Result<Root> {
-        let root = Root { dir: open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, links };
+        let root =
+            Root { dir: open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, links };
         if links == Links::Inside && matches!(root.resolve(b"."), Err(Errno::NOSYS | Errno::PERM)) {
             let why = "following links safely needs openat2, which this kernel does not allow";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
@@ -72,10 +73,13 @@ impl Root {
         self.opened(path, FileType::RegularFile, OFlags::RDONLY).map(|fd| fd.map(File::from))
     }
 
-    /// The names in a directory with what they stand for, in no order; the empty path is the directory itself. `None` when there is none.
+    /// The names in a directory with what they stand for, in no order; the empty path is the directory itself. `None`
+    /// when there is none.
     pub fn list(&self, path: &[u8]) -> io::Result<Option<Names>> {
         let path = if path.is_empty() { b"." } else { path };
-        let Some(dir) = self.opened(path, FileType::Directory, OFlags::RDONLY | OFlags::DIRECTORY)? else { return Ok(None) };
+        let Some(dir) = self.opened(path, FileType::Directory, OFlags::RDONLY | OFlags::DIRECTORY)? else {
+            return Ok(None);
+        };
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&dir)? {
             let entry = entry?;
@@ -119,7 +123,8 @@ impl Root {
     }
 }
 
-/// Opens what lies below a directory, whoever owns the steps of the path: none leads out, and links are followed only where asked for.
+/// Opens what lies below a directory, whoever owns the steps of the path: none leads out, and links are followed only
+/// where asked for.
 pub(crate) fn open_below(dir: BorrowedFd, path: &Path, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
     let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -206,7 +211,19 @@ mod tests {
             assert_eq!(read("insidedir/page").is_some(), links == Links::Inside);
             let absolute = outside.to_str().unwrap();
             let from_root = format!("up{absolute}");
-            for none in ["out", "absolute", "loop", "fifo", "sub", "../secret", "sub/../../secret", absolute, &from_root, "a\0b", ""] {
+            for none in [
+                "out",
+                "absolute",
+                "loop",
+                "fifo",
+                "sub",
+                "../secret",
+                "sub/../../secret",
+                absolute,
+                &from_root,
+                "a\0b",
+                "",
+            ] {
                 assert_eq!(read(none), None, "{none}");
             }
             assert_eq!(root.file(&[b'x'; 9000]).unwrap().map(|_| ()), None);
@@ -228,9 +245,19 @@ mod tests {
         for (way, flags) in ways.iter().flat_map(|way| [OFlags::PATH, OFlags::RDONLY].map(|flags| (way, flags))) {
             let opens = |path: &str| way(root.as_fd(), Path::new(path), flags).is_ok();
             assert!(opens("sub/page") && opens("sub//./page") && opens("."));
-            for none in
-                ["out", "inside", "insidedir/page", "up/etc", "up", "sub/../../secret", "..", "/etc/passwd", "sub/page/x", "none", ""]
-            {
+            for none in [
+                "out",
+                "inside",
+                "insidedir/page",
+                "up/etc",
+                "up",
+                "sub/../../secret",
+                "..",
+                "/etc/passwd",
+                "sub/page/x",
+                "none",
+                "",
+            ] {
                 assert!(!opens(none), "{none:?} with {flags:?}");
             }
             assert!(way(within.as_fd(), Path::new("../inside"), flags).is_err());

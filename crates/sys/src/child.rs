@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use crate::sample;
 use crate::system::{done, unless};
 
-/// Puts the child into a process group of its own and has the kernel kill it when the *thread* that starts it ends, however it ends.
+/// Puts the child into a process group of its own and has the kernel kill it when the *thread* that starts it ends,
+/// however it ends.
 ///
 /// Call [`Command::spawn`] from a thread that lives as long as the child should.
 pub fn die_with_parent(command: &mut Command) -> &mut Command {
@@ -39,8 +40,8 @@ pub fn leave(status: i32) -> ! {
 
 /// Has no child inherit what is open in this process now, the three standard descriptors left out.
 ///
-/// What this program opens is closed in its children anyway; what its caller left open is not, and a server that runs as another user
-/// could read and write it.
+/// What this program opens is closed in its children anyway; what its caller left open is not, and a server that runs
+/// as another user could read and write it.
 pub fn keep_descriptors() {
     // SAFETY: the call changes a flag of descriptors and nothing else.
     if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) } == 0 {
@@ -64,8 +65,8 @@ pub const MARK: &str = "FINGERPOST_SCRATCH";
 
 /// Marks a command, and all that it will start, as started for this scratch directory; [`marked`] finds it again.
 ///
-/// The mark is a variable in the environment, and because some servers write their title over it (nginx does), also the limit on file
-/// locks: it is inherited as well, and has had no effect since Linux 2.4.25 (getrlimit(2)).
+/// The mark is a variable in the environment, and because some servers write their title over it (nginx does), also the
+/// limit on file locks: it is inherited as well, and has had no effect since Linux 2.4.25 (getrlimit(2)).
 pub fn mark<'a>(command: &'a mut Command, scratch: &Path) -> &'a mut Command {
     let limit = mark_limit(scratch);
     command.env(MARK, scratch);
@@ -80,8 +81,11 @@ pub fn mark<'a>(command: &'a mut Command, scratch: &Path) -> &'a mut Command {
 
 /// The limit that is the mark. The directory's name is random, so the number is, too (FNV-1a).
 pub fn mark_limit(scratch: &Path) -> u64 {
-    let hash =
-        scratch.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    let hash = scratch
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
     // Neither a number that somebody would set by hand nor “unlimited”.
     hash >> 2 | 1 << 61
 }
@@ -90,7 +94,9 @@ pub fn mark_limit(scratch: &Path) -> u64 {
 pub(crate) fn set_mark_limit(limit: u64) {
     let limit = libc::rlimit64 { rlim_cur: limit, rlim_max: limit };
     // SAFETY: the structure lives until the call returns.
-    unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_LOCKS, &limit, std::ptr::null_mut::<libc::rlimit64>()) };
+    unsafe {
+        libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_LOCKS, &limit, std::ptr::null_mut::<libc::rlimit64>())
+    };
 }
 
 /// The living processes that carry the mark of this directory, this one left out.
@@ -106,7 +112,10 @@ pub fn marked(scratch: &Path) -> Vec<i32> {
         }
     };
     let pids = sample::numbers(Path::new("/proc")).into_iter();
-    pids.filter(|pid| *pid > 1 && *pid != std::process::id() as i32).filter(carries).filter(|pid| !is_zombie(*pid)).collect()
+    pids.filter(|pid| *pid > 1 && *pid != std::process::id() as i32)
+        .filter(carries)
+        .filter(|pid| !is_zombie(*pid))
+        .collect()
 }
 
 /// The soft limit on file locks in `/proc/PID/limits`; `None` for no limit.
@@ -119,7 +128,8 @@ pub fn group_of(pid: i32) -> Option<i32> {
     sample::process(pid).map(|stat| stat.group)
 }
 
-/// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time round.
+/// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time
+/// round.
 pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -148,7 +158,8 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|s| s.trim().to_owned()).unwrap_or_default()
 }
 
-/// The start time of a process in clock ticks since boot, which with its id names it for good; `None` when there is no such process.
+/// The start time of a process in clock ticks since boot, which with its id names it for good; `None` when there is no
+/// such process.
 pub fn start_time(pid: i32) -> Option<u64> {
     sample::process(pid).map(|stat| stat.started)
 }
@@ -175,7 +186,8 @@ pub enum Change {
 /// Whether a child is stopped or has ended, without waiting for it: it stays to be waited for.
 pub fn change(pid: i32) -> io::Result<Option<Change>> {
     let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: a zeroed siginfo_t is valid, the kernel writes at most one, and `si_pid` reads the field that waitid fills in.
+    // SAFETY: a zeroed siginfo_t is valid, the kernel writes at most one, and `si_pid` reads the field that waitid
+    // fills in.
     let (rc, who, code) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let rc = libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options);
@@ -230,7 +242,8 @@ const MAX_OUTPUT: usize = 4 << 20;
 
 /// Runs a command to its end or to a deadline, at which its whole process group is killed, and gives what it wrote.
 ///
-/// The command must put itself in a group of its own if it is to be told apart from us; [`Command::process_group`] is set here.
+/// The command must put itself in a group of its own if it is to be told apart from us; [`Command::process_group`] is
+/// set here.
 pub fn run_bounded(command: &mut Command, deadline: Instant) -> io::Result<Output> {
     run_bounded_on(command, Stdio::null(), deadline)
 }
@@ -243,7 +256,8 @@ pub fn run_bounded_on(command: &mut Command, input: Stdio, deadline: Instant) ->
     command.process_group(0).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = child.id() as i32;
-    let mut pipes = Pipes { out: child.stdout.take(), err: child.stderr.take(), stdout: Vec::new(), stderr: Vec::new() };
+    let mut pipes =
+        Pipes { out: child.stdout.take(), err: child.stderr.take(), stdout: Vec::new(), stderr: Vec::new() };
     let whole = pipes.drain(deadline)?;
     let status = if whole { wait_deadline(&mut child, deadline)? } else { None };
     if status.is_none() {
@@ -269,7 +283,8 @@ impl Pipes {
                 return Ok(false);
             }
             let fd = |pipe: Option<i32>| libc::pollfd { fd: pipe.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
-            let mut fds = [fd(self.out.as_ref().map(AsRawFd::as_raw_fd)), fd(self.err.as_ref().map(AsRawFd::as_raw_fd))];
+            let mut fds =
+                [fd(self.out.as_ref().map(AsRawFd::as_raw_fd)), fd(self.err.as_ref().map(AsRawFd::as_raw_fd))];
             // SAFETY: the array holds two pollfd, as the count says.
             let ready = unsafe { libc::poll(fds.as_mut_ptr(), 2, left.as_millis().clamp(1, 1000) as i32) };
             if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
@@ -286,7 +301,8 @@ impl Pipes {
     }
 }
 
-/// Reads what is there; true at the end. What passes the limit is read and forgotten, so that the writer does not block.
+/// Reads what is there; true at the end. What passes the limit is read and forgotten, so that the writer does not
+/// block.
 fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<bool> {
     let Some(pipe) = pipe else { return Ok(true) };
     let mut chunk = [0u8; 16 << 10];
@@ -320,8 +336,10 @@ mod tests {
     #[test]
     fn what_carries_the_mark_is_found_and_killed_in_another_group_too() {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = Command::new("sleep").arg("600").env("FINGERPOST_SCRATCH", dir.path()).process_group(0).spawn().unwrap();
-        // The parent goes on as soon as the child has left its memory; the new one's environment is there a moment later.
+        let mut child =
+            Command::new("sleep").arg("600").env("FINGERPOST_SCRATCH", dir.path()).process_group(0).spawn().unwrap();
+        // The parent goes on as soon as the child has left its memory; the new one's environment is there a moment
+        // later.
         let deadline = Instant::now() + Duration::from_secs(30);
         while marked(dir.path()) != [child.id() as i32] {
             assert!(Instant::now() < deadline, "{:?}", marked(dir.path()));
@@ -346,7 +364,10 @@ mod tests {
         kill_all(|| marked(dir.path())).unwrap();
         child.wait().unwrap();
         assert!(marked(dir.path()).is_empty());
-        assert_eq!(parse_lock_limit("Max file locks            unlimited            unlimited            locks\n"), None);
+        assert_eq!(
+            parse_lock_limit("Max file locks            unlimited            unlimited            locks\n"),
+            None
+        );
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::procfs::Paths;
 use crate::procfs::mounts::{Mount, mount_of, parse_mountinfo};
 
-/// Whole disks by the kernel's names (`sda`, `nvme0n1`), several under a volume that is spread over them. Empty where that cannot be
-/// told: a file system in memory, of a container or over the network.
+/// Whole disks by the kernel's names (`sda`, `nvme0n1`), several under a volume that is spread over them. Empty where
+/// that cannot be told: a file system in memory, of a container or over the network.
 pub type Disks = BTreeSet<String>;
 
 /// Devices that lie over devices that lie over devices: no real stack is as deep, and a made-up one may go in a circle.
@@ -35,8 +35,8 @@ impl Map {
         self.below(path, DEEPEST)
     }
 
-    /// The device number of the file system that a file or directory is in; of a block device its own. `None` where it is on no block
-    /// device.
+    /// The device number of the file system that a file or directory is in; of a block device its own. `None` where it
+    /// is on no block device.
     pub fn device_of(&self, path: &Path) -> Option<(u32, u32)> {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         block_number(&real).or_else(|| number(mount_of(&self.mounts, &real)?))
@@ -51,7 +51,8 @@ impl Map {
         fs::canonicalize(link).map_or_else(|_| Disks::new(), |dir| self.under_directory(&dir, left))
     }
 
-    /// The disks under a device, by its directory in sysfs: a partition's is below its disk's, and a volume names what it is made of.
+    /// The disks under a device, by its directory in sysfs: a partition's is below its disk's, and a volume names what
+    /// it is made of.
     fn under_directory(&self, dir: &Path, left: usize) -> Disks {
         let Some(left) = left.checked_sub(1) else { return Disks::new() };
         if dir.join("partition").exists() {
@@ -60,18 +61,22 @@ impl Map {
         if let Ok(backing) = fs::read_to_string(dir.join("loop/backing_file")) {
             return self.below(Path::new(backing.trim_end()), left);
         }
-        let slaves: Vec<PathBuf> = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        let slaves: Vec<PathBuf> =
+            fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten().map(|e| e.path()).collect();
         if slaves.is_empty() {
             return dir.file_name().map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
         }
-        let each = slaves.iter().map(|slave| fs::canonicalize(slave).map_or_else(|_| Disks::new(), |dir| self.under_directory(&dir, left)));
+        let each = slaves
+            .iter()
+            .map(|slave| fs::canonicalize(slave).map_or_else(|_| Disks::new(), |dir| self.under_directory(&dir, left)));
         let each: Vec<Disks> = each.collect();
         // One part that is not known could be any disk.
         if each.iter().any(Disks::is_empty) { Disks::new() } else { each.into_iter().flatten().collect() }
     }
 }
 
-/// The number of a mount's device. Some file systems (btrfs) have a number of their own that is no device's, and name the device.
+/// The number of a mount's device. Some file systems (btrfs) have a number of their own that is no device's, and name
+/// the device.
 fn number(mount: &Mount) -> Option<(u32, u32)> {
     match mount.device_number {
         (0, _) if mount.source.starts_with("/dev/") => block_number(Path::new(&mount.source)),
@@ -91,7 +96,8 @@ mod tests {
 
     use super::*;
 
-    /// Two disks: `sda` with two partitions, `sdb`; a volume over `sda2` and `sdb`, a loop device over a file on `sdb`, one over itself.
+    /// Two disks: `sda` with two partitions, `sdb`; a volume over `sda2` and `sdb`, a loop device over a file on `sdb`,
+    /// one over itself.
     fn machine() -> (tempfile::TempDir, Map) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
@@ -109,11 +115,25 @@ mod tests {
             make(&format!("sys/block/{name}/loop"));
             put(&format!("sys/block/{name}/loop/backing_file"), backing);
         }
-        let numbers = [("8:1", "sda/sda1"), ("8:2", "sda/sda2"), ("8:16", "sdb"), ("252:0", "dm-0"), ("7:0", "loop0"), ("7:1", "loop1")];
+        let numbers = [
+            ("8:1", "sda/sda1"),
+            ("8:2", "sda/sda2"),
+            ("8:16", "sdb"),
+            ("252:0", "dm-0"),
+            ("7:0", "loop0"),
+            ("7:1", "loop1"),
+        ];
         for (number, name) in numbers {
             symlink(format!("../../block/{name}"), root.join("sys/dev/block").join(number)).unwrap();
         }
-        let mounts = [("8:1", "/"), ("8:2", "/home"), ("8:16", "/second"), ("252:0", "/both"), ("7:0", "/looped"), ("7:1", "/circle")];
+        let mounts = [
+            ("8:1", "/"),
+            ("8:2", "/home"),
+            ("8:16", "/second"),
+            ("252:0", "/both"),
+            ("7:0", "/looped"),
+            ("7:1", "/circle"),
+        ];
         let line = |(number, point): (&str, &str)| format!("1 0 {number} / {point} rw - ext4 /dev/x rw\n");
         put("proc/self/mountinfo", &(mounts.map(line).concat() + "2 0 0:44 / /memory rw - tmpfs tmpfs rw\n"));
         let map = Map::read(&Paths::under(root));
@@ -127,7 +147,10 @@ mod tests {
         assert_eq!((of("/no-such-name"), of("/home/x"), of("/second/x")), ("sda".into(), "sda".into(), "sdb".into()));
         assert_eq!(of("/both/x"), "sda sdb");
         assert_eq!(of("/looped/x"), "sdb");
-        assert_eq!((map.device_of(Path::new("/home/x")), map.device_of(Path::new("/no-such-name"))), (Some((8, 2)), Some((8, 1))));
+        assert_eq!(
+            (map.device_of(Path::new("/home/x")), map.device_of(Path::new("/no-such-name"))),
+            (Some((8, 2)), Some((8, 1)))
+        );
     }
 
     #[test]

@@ -7,11 +7,13 @@ use std::path::Path;
 
 use crate::owned;
 
-/// Removes a directory of ours, in a directory that nobody else can write to, with all that is in it; one that is not there is no error.
-/// Links in it are removed and not followed. Writers that were killed get ten seconds to end.
+/// Removes a directory of ours, in a directory that nobody else can write to, with all that is in it; one that is not
+/// there is no error. Links in it are removed and not followed. Writers that were killed get ten seconds to end.
 pub fn remove_tree(dir: &Path) -> io::Result<()> {
     let parent = dir.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
-    let (Some(name), parent) = (dir.file_name(), File::open(parent)) else { return Err(io::ErrorKind::InvalidFilename.into()) };
+    let (Some(name), parent) = (dir.file_name(), File::open(parent)) else {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    };
     match parent {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         parent => owned::remove_in(parent?.as_fd(), name, None).map(drop),
@@ -32,7 +34,8 @@ mod tests {
         let tries = AtomicBool::new(true);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Thousands of files, as fast as they can be made: some land between the reading of the directory and its removal.
+                // Thousands of files, as fast as they can be made: some land between the reading of the directory and
+                // its removal.
                 for n in 0..20_000 {
                     let _ = fs::write(dir.join(n.to_string()), "x");
                 }

@@ -1,12 +1,13 @@
 //! The process that undoes what a run changed when the run is killed.
 //!
-//! It is this binary, started before the first change, with a session of its own, so that a kill of the run's group passes it by. It
-//! sleeps in a read of a pipe whose other end only the run holds: when the run ends without a word the kernel closes that end, and the
-//! guardian takes the lock and undoes the journal. Should it be killed as well, the next start sweeps.
+//! It is this binary, started before the first change, with a session of its own, so that a kill of the run's group
+//! passes it by. It sleeps in a read of a pipe whose other end only the run holds: when the run ends without a word the
+//! kernel closes that end, and the guardian takes the lock and undoes the journal. Should it be killed as well, the
+//! next start sweeps.
 //!
-//! While an experiment has something changed, the run says so with a time by which it will be as it was. Where that passes without a
-//! word (the run was stopped, or waits for a CPU), the guardian undoes what is brief ([`crate::journal::Undo::is_brief`]) although the run
-//! lives; undoing it once more does no harm.
+//! While an experiment has something changed, the run says so with a time by which it will be as it was. Where that
+//! passes without a word (the run was stopped, or waits for a CPU), the guardian undoes what is brief
+//! ([`crate::journal::Undo::is_brief`]) although the run lives; undoing it once more does no harm.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,7 +28,8 @@ const MARK: &str = "__guardian";
 const AT_WORK: &str = "guardian";
 /// The lock is freed when the dead process has closed its files, which can be a moment after the pipe.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// What the run writes when something is changed, before the milliseconds after which it is to be undone, and when it was undone.
+/// What the run writes when something is changed, before the milliseconds after which it is to be undone, and when it
+/// was undone.
 const CHANGED: u8 = b'+';
 const UNDONE: u8 = b'-';
 /// The longest that a change may ask for.
@@ -110,18 +112,22 @@ fn stand_apart() {
             unsafe { libc::close(fd) };
         });
     }
-    let _ = File::options().write(true).open("/proc/self/oom_score_adj").and_then(|mut file| file.write_all(OOM_SCORE.as_bytes()));
+    let _ = File::options()
+        .write(true)
+        .open("/proc/self/oom_score_adj")
+        .and_then(|mut file| file.write_all(OOM_SCORE.as_bytes()));
 }
 
-/// Sleeps until the maker ends. One that ends in order sends a byte before it closes its end. Calls `late` when a change was not undone in
-/// its time.
+/// Sleeps until the maker ends. One that ends in order sends a byte before it closes its end. Calls `late` when a
+/// change was not undone in its time.
 fn maker_was_killed(late: &mut dyn FnMut()) -> bool {
     let stdin = io::stdin();
     let mut due: Option<Instant> = None;
     loop {
         if let Some(at) = due {
             let left = at.saturating_duration_since(Instant::now());
-            let timeout = rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            let timeout =
+                rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
             let mut poll = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
             if let Ok(0) = rustix::event::poll(&mut poll, Some(&timeout)) {
                 late();
@@ -150,7 +156,8 @@ fn maker_was_killed(late: &mut dyn FnMut()) -> bool {
     }
 }
 
-/// Undoes what is brief, without the lock, which the run holds, and leaves its entries: the run undoes them again when it goes on.
+/// Undoes what is brief, without the lock, which the run holds, and leaves its entries: the run undoes them again when
+/// it goes on.
 fn undo_brief(control: &Path, run: &OsString) {
     let dir = Dir::open(control, Trust::Strict).and_then(|dir| private(&dir)).and_then(|control| control.private(run));
     let Ok(Ok(log)) = dir.and_then(|dir| Log::open(&dir)) else { return };
@@ -167,7 +174,9 @@ fn undo(control: &Path, run: &OsString) -> ExitCode {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
         match reclaim(&control, run, AT_WORK) {
-            Ok(Found::InUse | Found::Guarded) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            Ok(Found::InUse | Found::Guarded) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1))
+            }
             Ok(Found::Left(_)) => return ExitCode::SUCCESS,
             _ => return ExitCode::FAILURE,
         }

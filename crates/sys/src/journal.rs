@@ -1,7 +1,7 @@
 //! Changes to the system, as what undoes them.
 //!
-//! An entry is written before its change is made, so each undo also succeeds when there is nothing to undo. The file is [`log`]'s, and
-//! `permit` says what an entry may hold: a journal that this version cannot have written is not undone.
+//! An entry is written before its change is made, so each undo also succeeds when there is nothing to undo. The file is
+//! [`log`]'s, and `permit` says what an entry may hold: a journal that this version cannot have written is not undone.
 
 pub mod log;
 mod permit;
@@ -65,7 +65,8 @@ pub enum Undo {
     },
     /// Remove the segment of shared memory that a PostgreSQL server made.
     RemoveSegment {
-        /// The server's `postmaster.pid`, whose seventh line has the segment's key and number. A server that ended well removed both.
+        /// The server's `postmaster.pid`, whose seventh line has the segment's key and number. A server that ended well
+        /// removed both.
         note: PathBuf,
     },
     /// Kill every process in a control group, whichever process group it went to.
@@ -156,7 +157,9 @@ impl fmt::Display for Undo {
             Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
             Undo::RemoveGroup { place } => write!(f, "removed the control group {}", place.directory.display()),
             Undo::RemoveSegment { note } => write!(f, "removed the shared memory named in {}", note.display()),
-            Undo::KillMembers { directory } => write!(f, "killed what ran in the control group {}", directory.display()),
+            Undo::KillMembers { directory } => {
+                write!(f, "killed what ran in the control group {}", directory.display())
+            }
             Undo::KillMarked { scratch } => write!(f, "killed what was started for {}", scratch.display()),
             Undo::SwapOff { path, .. } => write!(f, "switched off the swap area {}", path.display()),
             Undo::SwapOn { path, .. } => write!(f, "switched the swap area {} on again", path.display()),
@@ -206,39 +209,51 @@ impl Areas {
 }
 
 impl Undo {
-    /// Undoes the change, or says in a sentence why it could not be undone. `areas` are the directories of the same journal.
+    /// Undoes the change, or says in a sentence why it could not be undone. `areas` are the directories of the same
+    /// journal.
     pub fn apply(&self, areas: &Areas) -> Result<(), String> {
         match self {
             Undo::KillGroup { pgid, start, boot } => kill_group(*pgid, *start, boot),
             Undo::RemoveDirectory { path } => remove_area(areas, path),
-            Undo::RemovePath { path } => remove_within(areas, path).map_err(|e| format!("cannot remove {}: {e}", path.display())),
+            Undo::RemovePath { path } => {
+                remove_within(areas, path).map_err(|e| format!("cannot remove {}: {e}", path.display()))
+            }
             Undo::RemoveSegment { note } => remove_segment(areas, note),
-            Undo::WriteFile { path, content } => fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display())),
+            Undo::WriteFile { path, content } => {
+                fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display()))
+            }
             Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
             Undo::KillMembers { directory } => child::kill_all(|| child::members(directory))
                 .map_err(|e| format!("cannot end what runs in the control group {}: {e}", directory.display())),
             Undo::KillMarked { scratch } => child::kill_all(|| child::marked(scratch))
                 .map_err(|e| format!("cannot end what was started for {}: {e}", scratch.display())),
-            Undo::SwapOff { path, uuid } => {
-                swap::off_if_ours(path, *uuid).map_err(|e| format!("cannot switch off the swap area {}: {e}", path.display()))
-            }
+            Undo::SwapOff { path, uuid } => swap::off_if_ours(path, *uuid)
+                .map_err(|e| format!("cannot switch off the swap area {}: {e}", path.display())),
             Undo::SwapOn { path, .. } if swap::is_on(path) || !path.exists() => Ok(()),
-            Undo::SwapOn { path, priority } => {
-                swap::on(path, *priority).map_err(|e| format!("cannot switch the swap area {} on again: {e}", path.display()))
-            }
+            Undo::SwapOn { path, priority } => swap::on(path, *priority)
+                .map_err(|e| format!("cannot switch the swap area {} on again: {e}", path.display())),
             Undo::LoopDetach { device, backing, remove } => {
                 loopdev::detach(device, backing, *remove).map_err(|e| format!("cannot free {}: {e}", device.display()))
             }
-            Undo::Unthrottle { file, device } => unless(fs::write(file, format!("{device} 0")), &[libc::ENODEV, libc::ENOENT])
-                .map_err(|e| format!("cannot take the limit on {device} away in {}: {e}", file.display())),
-            Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
-                .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
-            Undo::Unmount { path } => unmount(areas, path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
-            Undo::GroupSetting { file, content } => {
-                unless(write_setting(file, content), &[libc::ENOENT]).map_err(|e| format!("cannot restore {}: {e}", file.display()))
+            Undo::Unthrottle { file, device } => {
+                unless(fs::write(file, format!("{device} 0")), &[libc::ENODEV, libc::ENOENT])
+                    .map_err(|e| format!("cannot take the limit on {device} away in {}: {e}", file.display()))
             }
-            Undo::Threads { before } => before.restore().map_err(|e| format!("cannot give threads back what they had: {e}")),
-            Undo::Autogroup { before } => before.restore().map_err(|e| format!("cannot give a session back its nice value: {e}")),
+            Undo::ZramReset { number, bytes, remove } => {
+                zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
+                    .map_err(|e| format!("cannot empty /dev/zram{number}: {e}"))
+            }
+            Undo::Unmount { path } => {
+                unmount(areas, path).map_err(|e| format!("cannot unmount {}: {e}", path.display()))
+            }
+            Undo::GroupSetting { file, content } => unless(write_setting(file, content), &[libc::ENOENT])
+                .map_err(|e| format!("cannot restore {}: {e}", file.display())),
+            Undo::Threads { before } => {
+                before.restore().map_err(|e| format!("cannot give threads back what they had: {e}"))
+            }
+            Undo::Autogroup { before } => {
+                before.restore().map_err(|e| format!("cannot give a session back its nice value: {e}"))
+            }
             Undo::Continue { processes, boot } => go_on(processes, boot),
         }
     }
@@ -248,7 +263,8 @@ impl Undo {
         matches!(self, Undo::KillGroup { .. } | Undo::KillMembers { .. } | Undo::KillMarked { .. })
     }
 
-    /// Whether it is a change for the short time of an experiment, which the guardian undoes when that is over, though the run lives.
+    /// Whether it is a change for the short time of an experiment, which the guardian undoes when that is over, though
+    /// the run lives.
     pub fn is_brief(&self) -> bool {
         use Undo::{Autogroup, Continue, GroupSetting, Threads, WriteFile};
         matches!(self, GroupSetting { .. } | Threads { .. } | Autogroup { .. } | Continue { .. } | WriteFile { .. })
@@ -266,12 +282,14 @@ fn go_on(processes: &[(i32, u64)], boot: &str) -> Result<(), String> {
     }
     let mut result = Ok(());
     for (pid, _) in processes.iter().filter(|(pid, start)| child::start_time(*pid) == Some(*start)) {
-        result = result.and(child::signal(*pid, libc::SIGCONT).map_err(|e| format!("cannot let process {pid} go on: {e}")));
+        result =
+            result.and(child::signal(*pid, libc::SIGCONT).map_err(|e| format!("cannot let process {pid} go on: {e}")));
     }
     result
 }
 
-/// Kills a group while its first process lives. Without it the number may be a stranger's; what is left of ours then carries our mark.
+/// Kills a group while its first process lives. Without it the number may be a stranger's; what is left of ours then
+/// carries our mark.
 fn kill_group(pgid: i32, start: u64, boot: &str) -> Result<(), String> {
     if boot != boot_id() || child::start_time(pgid) != Some(start) {
         return Ok(());
@@ -293,9 +311,10 @@ fn remove_area(areas: &Areas, path: &Path) -> Result<(), String> {
         None => parent.remove_empty(name).map_err(trouble),
         Some(made) => match parent.remove(name, Some(made)).map_err(trouble)? {
             Removal::Gone => Ok(()),
-            Removal::Replaced => {
-                Err(format!("{} has become another directory than the one that we made, and is left alone", path.display()))
-            }
+            Removal::Replaced => Err(format!(
+                "{} has become another directory than the one that we made, and is left alone",
+                path.display()
+            )),
         },
     }
 }
@@ -319,7 +338,8 @@ fn unmount(areas: &Areas, path: &Path) -> io::Result<()> {
 }
 
 fn remove_segment(areas: &Areas, note: &Path) -> Result<(), String> {
-    // The server writes the note, and could write anything: it must be a plain file, and the segment must be of the same user.
+    // The server writes the note, and could write anything: it must be a plain file, and the segment must be of the
+    // same user.
     let read = || -> io::Result<(u32, String)> {
         let none = || io::Error::from(io::ErrorKind::NotFound);
         let area = areas.open(note)?.ok_or_else(none)?;
@@ -332,7 +352,8 @@ fn remove_segment(areas: &Areas, note: &Path) -> Result<(), String> {
         }
         Ok((meta.uid(), owned::read_bounded(file, LONGEST_NOTE)?))
     };
-    let Some((owner, (key, id))) = read().ok().and_then(|(owner, text)| Some((owner, parse_postmaster_note(&text)?))) else {
+    let Some((owner, (key, id))) = read().ok().and_then(|(owner, text)| Some((owner, parse_postmaster_note(&text)?)))
+    else {
         return Ok(());
     };
     crate::shm::remove_segment(key, id, owner).map_err(|e| format!("cannot remove segment {id} of shared memory: {e}"))

@@ -27,7 +27,10 @@ impl Symbols {
         let mut functions = Vec::new();
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
+            let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
             let Ok(address) = u64::from_str_radix(address, 16) else { continue };
             let start = name.as_ptr() as usize - text.as_ptr() as usize;
             functions.push((address, start as u32, name.len() as u32));
@@ -44,8 +47,8 @@ impl Symbols {
     }
 }
 
-/// The names of the functions that these addresses lie in, those that the kernel tells: asked for one by one where a program may be loaded
-/// into it ([`bpf::names`]), else by its list.
+/// The names of the functions that these addresses lie in, those that the kernel tells: asked for one by one where a
+/// program may be loaded into it ([`bpf::names`]), else by its list.
 pub fn names(addresses: impl IntoIterator<Item = u64>) -> HashMap<u64, String> {
     let addresses: HashSet<u64> = addresses.into_iter().collect();
     if addresses.is_empty() || hidden() {
@@ -62,8 +65,9 @@ pub fn names(addresses: impl IntoIterator<Item = u64>) -> HashMap<u64, String> {
 pub fn hidden() -> bool {
     let Ok(file) = File::open(PATH) else { return true };
     // A few symbols may truly lie at zero (per-CPU data on older kernels), so more than the first line is looked at.
-    let shown =
-        |line: io::Result<String>| line.is_ok_and(|l| l.split_ascii_whitespace().next().is_some_and(|a| a.bytes().any(|b| b != b'0')));
+    let shown = |line: io::Result<String>| {
+        line.is_ok_and(|l| l.split_ascii_whitespace().next().is_some_and(|a| a.bytes().any(|b| b != b'0')))
+    };
     !BufReader::new(file).lines().take(2000).any(shown)
 }
 
@@ -73,7 +77,8 @@ mod tests {
 
     #[test]
     fn an_address_belongs_to_the_function_that_begins_below_it() {
-        let text = "ffff20 t clear_page_erms\nffff00 T asm_exc_page_fault\nnonsense\nffff10 d some_data\nffff40 t last\t[module]\n";
+        let text = "ffff20 t clear_page_erms\nffff00 T asm_exc_page_fault\nnonsense\nffff10 d some_data\nffff40 t \
+            last\t[module]\n";
         let symbols = Symbols::parse(text.to_owned());
         assert_eq!(symbols.name(0xffff00), Some("asm_exc_page_fault"));
         assert_eq!(symbols.name(0xffff1f), Some("asm_exc_page_fault"));
@@ -87,12 +92,15 @@ mod tests {
     fn addresses_of_the_running_kernel_are_named_as_its_list_names_them() {
         assert!(names([]).is_empty());
         let symbols = Symbols::read().unwrap_or_default();
-        let Some(inside) = symbols.functions.iter().map(|f| f.0).filter(|a| *a > 0).nth(100).map(|a| a + 1).filter(|_| !hidden()) else {
+        let Some(inside) =
+            symbols.functions.iter().map(|f| f.0).filter(|a| *a > 0).nth(100).map(|a| a + 1).filter(|_| !hidden())
+        else {
             return;
         };
         let named = names([inside, 8]);
         let here = symbols.functions.iter().filter(|f| f.0 == inside - 1);
-        let known: Vec<&str> = here.map(|&(_, start, length)| &symbols.text[start as usize..(start + length) as usize]).collect();
+        let known: Vec<&str> =
+            here.map(|&(_, start, length)| &symbols.text[start as usize..(start + length) as usize]).collect();
         assert!(named.get(&inside).is_some_and(|n| known.contains(&n.as_str())), "{named:?} {known:?}");
     }
 }

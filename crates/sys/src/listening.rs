@@ -17,7 +17,8 @@ const MOST_PROCESSES: usize = 20_000;
 pub struct Listener {
     /// The port.
     pub port: u16,
-    /// The process: of several that hold the socket the one that the others come from. 0 where only root can see who it is.
+    /// The process: of several that hold the socket the one that the others come from. 0 where only root can see who it
+    /// is.
     pub pid: i32,
     /// Its name.
     pub name: String,

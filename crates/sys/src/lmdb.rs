@@ -1,8 +1,8 @@
-//! LMDB behind a safe interface, with what a reader needs to be fast: a transaction that is renewed instead of begun anew, and
-//! places in the map that stay known for as long as their snapshot lasts.
+//! LMDB behind a safe interface, with what a reader needs to be fast: a transaction that is renewed instead of begun
+//! anew, and places in the map that stay known for as long as their snapshot lasts.
 //!
-//! A file that another program changes while it is mapped, or one that was damaged on purpose, can end the process with a signal: LMDB
-//! trusts its pages. Open files that you made.
+//! A file that another program changes while it is mapped, or one that was damaged on purpose, can end the process with
+//! a signal: LMDB trusts its pages. Open files that you made.
 
 use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use lmdb_master_sys as ffi;
 
-/// Address space that is set aside for the map, largest first: it costs nothing until it is used, but a limit may refuse it.
+/// Address space that is set aside for the map, largest first: it costs nothing until it is used, but a limit may
+/// refuse it.
 const MAPS: [usize; 4] = [1 << 38, 1 << 35, 1 << 32, 1 << 30];
 /// Readers at a time, in all processes.
 const READERS: u32 = 512;
@@ -32,8 +33,8 @@ pub enum Mode {
     Read,
     /// The same with little memory: the kernel reads nothing ahead, which would drive out what is there.
     ReadWithin,
-    /// As [`Mode::Read`], without the file of locks that LMDB keeps beside its own, for a directory where others could put one: no writer may change
-    /// the file meanwhile.
+    /// As [`Mode::Read`], without the file of locks that LMDB keeps beside its own, for a directory where others could
+    /// put one: no writer may change the file meanwhile.
     ReadAlone,
     /// For reading and writing; each commit is on disk when it returns.
     Write,
@@ -48,7 +49,8 @@ pub struct Env {
     dbi: ffi::MDB_dbi,
 }
 
-// SAFETY: an environment may be used by many threads; it is opened with MDB_NOTLS, so read transactions are bound to no thread.
+// SAFETY: an environment may be used by many threads; it is opened with MDB_NOTLS, so read transactions are bound to no
+// thread.
 unsafe impl Send for Env {}
 // SAFETY: as above.
 unsafe impl Sync for Env {}
@@ -70,13 +72,20 @@ fn value(bytes: &[u8]) -> ffi::MDB_val {
     ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
 }
 
-/// Makes the file of locks, with its blocks. LMDB makes it with a hole in it and maps it: on a full disk its first touch would end the
-/// process with a signal.
+/// Makes the file of locks, with its blocks. LMDB makes it with a hole in it and maps it: on a full disk its first
+/// touch would end the process with a signal.
 fn make_locks(path: &Path) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push("-lock");
     let mut options = OpenOptions::new();
-    let opened = options.read(true).write(true).create(true).truncate(false).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(name);
+    let opened = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o644)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(name);
     let file = match opened {
         Ok(file) => file,
         // LMDB reads without locks where it can write nothing, and says what is wrong elsewhere.
@@ -122,7 +131,8 @@ impl Env {
 
     fn open_with(name: &CStr, flags: u32, size: usize) -> io::Result<Env> {
         let mut env = ptr::null_mut();
-        // SAFETY: the pointer is valid for writing; the environment it receives is closed by Drop, also when opening fails, as LMDB asks.
+        // SAFETY: the pointer is valid for writing; the environment it receives is closed by Drop, also when opening
+        // fails, as LMDB asks.
         let mut this = unsafe {
             check(ffi::mdb_env_create(&mut env))?;
             Env { env, dbi: 0 }
@@ -134,7 +144,8 @@ impl Env {
             check(ffi::mdb_env_open(this.env, name.as_ptr(), flags, 0o644))?;
         }
         let mut txn = ptr::null_mut();
-        // SAFETY: the environment is open; the transaction ends here, with the handle of the unnamed database kept by the environment.
+        // SAFETY: the environment is open; the transaction ends here, with the handle of the unnamed database kept by
+        // the environment.
         unsafe {
             check(ffi::mdb_txn_begin(this.env, ptr::null_mut(), ffi::MDB_RDONLY, &mut txn))?;
             let opened = check(ffi::mdb_dbi_open(txn, ptr::null(), 0, &mut this.dbi));
@@ -287,8 +298,9 @@ impl Snapshot {
         if place.txn != self.txn || Some(place.seen) != self.seen {
             return None;
         }
-        // SAFETY: the place was made by `locate` from a slice of this transaction's map while it saw the same commit. A commit's pages stay as they
-        // are while a reader sees it, and the map does not move: its size is set once, before it is opened.
+        // SAFETY: the place was made by `locate` from a slice of this transaction's map while it saw the same commit. A
+        // commit's pages stay as they are while a reader sees it, and the map does not move: its size is set once,
+        // before it is opened.
         Some(unsafe { std::slice::from_raw_parts(place.start, place.len) })
     }
 }
@@ -314,12 +326,17 @@ unsafe fn bytes<'a>(val: &ffi::MDB_val) -> &'a [u8] {
 ///
 /// # Safety
 /// The transaction must be active, and must neither end nor write while the slices are in use.
-unsafe fn lower_bound<'a>(txn: *mut ffi::MDB_txn, dbi: ffi::MDB_dbi, key: &[u8]) -> io::Result<Option<(&'a [u8], &'a [u8])>> {
+unsafe fn lower_bound<'a>(
+    txn: *mut ffi::MDB_txn,
+    dbi: ffi::MDB_dbi,
+    key: &[u8],
+) -> io::Result<Option<(&'a [u8], &'a [u8])>> {
     let mut cursor = ptr::null_mut();
     // LMDB knows no empty key.
     let from = if key.is_empty() { ffi::MDB_FIRST } else { ffi::MDB_SET_RANGE };
     let (mut key, mut data) = (value(key), value(&[]));
-    // SAFETY: the transaction is active, as the caller promises; the cursor is closed here, and what it gave outlives it.
+    // SAFETY: the transaction is active, as the caller promises; the cursor is closed here, and what it gave outlives
+    // it.
     unsafe {
         check(ffi::mdb_cursor_open(txn, dbi, &mut cursor))?;
         let code = ffi::mdb_cursor_get(cursor, &mut key, &mut data, from);
@@ -360,12 +377,14 @@ impl Write<'_> {
         Ok(found.map(|(key, _)| key.to_vec()))
     }
 
-    /// Sets the value of a key, given in two parts. `append` says that the key is above all others, which packs the pages full.
+    /// Sets the value of a key, given in two parts. `append` says that the key is above all others, which packs the
+    /// pages full.
     pub fn put(&mut self, key: &[u8], head: &[u8], body: &[u8], append: bool) -> io::Result<()> {
         let mut key = value(key);
         let mut data = ffi::MDB_val { mv_size: head.len() + body.len(), mv_data: ptr::null_mut() };
         let flags = ffi::MDB_RESERVE | if append { ffi::MDB_APPEND } else { 0 };
-        // SAFETY: the transaction is active; with MDB_RESERVE LMDB gives room for exactly `mv_size` bytes, which is filled at once.
+        // SAFETY: the transaction is active; with MDB_RESERVE LMDB gives room for exactly `mv_size` bytes, which is
+        // filled at once.
         unsafe {
             check(ffi::mdb_put(self.txn, self.env.dbi, &mut key, &mut data, flags))?;
             let room: *mut u8 = data.mv_data.cast();

@@ -19,7 +19,8 @@ const LOOP_SET_DIRECT_IO: libc::Ioctl = 0x4C08;
 const LOOP_CTL_REMOVE: libc::Ioctl = 0x4C81;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 
-/// Finds a free device, and tells whether asking made it, so that it should go again. When all are taken the kernel makes one.
+/// Finds a free device, and tells whether asking made it, so that it should go again. When all are taken the kernel
+/// makes one.
 fn find_free() -> io::Result<(PathBuf, bool)> {
     let before = numbers();
     let number = control(LOOP_CTL_GET_FREE, 0)?;
@@ -32,9 +33,8 @@ fn put_behind(device: &Path, backing: &Path) -> io::Result<()> {
     let device = OpenOptions::new().read(true).write(true).open(device)?;
     // SAFETY: both descriptors are open; the kernel takes its own reference to the file.
     done(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_FD, file.as_raw_fd()) })?;
-    // Past the page cache of the file below: a device that answers from memory would be no device. Where the file system cannot,
-    // the device works on without.
-    // SAFETY: the descriptor is open and the argument a plain number.
+    // Past the page cache of the file below: a device that answers from memory would be no device. Where the file
+    // system cannot, the device works on without. SAFETY: the descriptor is open and the argument a plain number.
     unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_DIRECT_IO, 1 as libc::c_ulong) };
     Ok(())
 }
@@ -73,7 +73,8 @@ fn number_of(device: &Path) -> Option<i32> {
 }
 
 fn numbers() -> Vec<i32> {
-    let names = fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
+    let names =
+        fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
     names.filter_map(|name| name.strip_prefix("loop")?.parse().ok()).collect()
 }
 

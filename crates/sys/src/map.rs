@@ -1,4 +1,5 @@
-//! Files read through a mapping, and through io_uring: two ways to read whole files that the standard library does not have.
+//! Files read through a mapping, and through io_uring: two ways to read whole files that the standard library does not
+//! have.
 
 use std::fs::File;
 use std::io;
@@ -9,8 +10,8 @@ use crate::system::done;
 
 /// Maps a whole file, hands its bytes over, unmaps it. `length` is the file's length as its caller has just seen it.
 ///
-/// Pages are populated at once: faulting them in one by one is slower for a file that is read whole. A file that becomes shorter
-/// meanwhile ends the process with SIGBUS, so map only files that nobody else changes.
+/// Pages are populated at once: faulting them in one by one is slower for a file that is read whole. A file that
+/// becomes shorter meanwhile ends the process with SIGBUS, so map only files that nobody else changes.
 pub fn with_mapped<R>(file: &File, length: usize, job: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
     if length == 0 {
         return Ok(job(&[]));
@@ -70,7 +71,8 @@ impl Cold {
     }
 }
 
-/// A mapping at an address of the kernel's choice, unmapped when it is dropped. What may be read and written in it its owner must know.
+/// A mapping at an address of the kernel's choice, unmapped when it is dropped. What may be read and written in it its
+/// owner must know.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) start: *mut u8,
@@ -95,7 +97,11 @@ impl Mapping {
         let file = file.map_or(-1, |file| file.as_raw_fd());
         // SAFETY: a new mapping, not at a fixed address, touches nothing that exists.
         let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, file, offset as libc::off_t) };
-        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Mapping { start: start.cast(), length }) }
+        if start == libc::MAP_FAILED {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(Mapping { start: start.cast(), length })
+        }
     }
 
     /// Memory of this process alone that is zero until it is touched.

@@ -6,22 +6,26 @@ use std::io;
 use crate::map::Mapping;
 use crate::system::{done, made};
 
-/// Takes the pages of the program's own code and constants out of this process's page tables. The page cache keeps them, so what is
-/// needed again comes back by a minor fault; everything that only starting up has touched stays out.
+/// Takes the pages of the program's own code and constants out of this process's page tables. The page cache keeps
+/// them, so what is needed again comes back by a minor fault; everything that only starting up has touched stays out.
 ///
-/// Without this the kernel's fault-around makes a process of this binary look, and in part be, a MiB larger than its loop needs.
+/// Without this the kernel's fault-around makes a process of this binary look, and in part be, a MiB larger than its
+/// loop needs.
 pub fn forget_program_text() {
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
-    let Some(program) = fs::read_link("/proc/self/exe").ok().and_then(|p| p.to_str().map(str::to_owned)) else { return };
+    let Some(program) = fs::read_link("/proc/self/exe").ok().and_then(|p| p.to_str().map(str::to_owned)) else {
+        return;
+    };
     for (start, length) in read_only_ranges(&maps, &program) {
-        // SAFETY: the range is a private file mapping that cannot be written, so its pages hold what the file holds and are
-        // read from it again when touched, the ones that are executing now included.
+        // SAFETY: the range is a private file mapping that cannot be written, so its pages hold what the file holds and
+        // are read from it again when touched, the ones that are executing now included.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
 }
 
-/// The mappings of a file that cannot have been written: start and length of each. Relocated constants (`r--p` after the loader has
-/// written to them) would lose their relocations, so only executable mappings and, in a program that is not relocated, none else count.
+/// The mappings of a file that cannot have been written: start and length of each. Relocated constants (`r--p` after
+/// the loader has written to them) would lose their relocations, so only executable mappings and, in a program that is
+/// not relocated, none else count.
 fn read_only_ranges(maps: &str, program: &str) -> Vec<(usize, usize)> {
     let parse = |line: &str| {
         let mut words = line.split_ascii_whitespace();

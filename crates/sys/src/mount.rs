@@ -12,7 +12,15 @@ pub fn mount(source: &Path, on: &Path, kind: &str, options: &str) -> io::Result<
     let [source, on] = [source, on].map(|p| CString::new(p.as_os_str().as_bytes()));
     let (source, on, kind, options) = (source?, on?, CString::new(kind)?, CString::new(options)?);
     // SAFETY: four strings that end in a zero byte.
-    let rc = unsafe { libc::mount(source.as_ptr(), on.as_ptr(), kind.as_ptr(), libc::MS_NODEV | libc::MS_NOSUID, options.as_ptr().cast()) };
+    let rc = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            on.as_ptr(),
+            kind.as_ptr(),
+            libc::MS_NODEV | libc::MS_NOSUID,
+            options.as_ptr().cast(),
+        )
+    };
     done(rc).map(drop)
 }
 

@@ -31,12 +31,20 @@ impl Netlink {
         let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
         let length = size_of_val(&time) as libc::socklen_t;
         // SAFETY: the option is a timeval, which outlives the call and is as long as we say.
-        let rc =
-            unsafe { libc::setsockopt(self.fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, std::ptr::from_ref(&time).cast(), length) };
+        let rc = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVTIMEO,
+                std::ptr::from_ref(&time).cast(),
+                length,
+            )
+        };
         done(rc).map(drop)
     }
 
-    /// Sends a request and takes the bodies of its answers: one, or with [`REQUEST_DUMP`] all until the kernel says that it is done.
+    /// Sends a request and takes the bodies of its answers: one, or with [`REQUEST_DUMP`] all until the kernel says
+    /// that it is done.
     pub fn ask(&mut self, kind: u16, flags: u16, body: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<()> {
         let mut message = Vec::with_capacity(16 + body.len());
         message.extend(((16 + body.len()) as u32).to_ne_bytes());
@@ -48,7 +56,9 @@ impl Netlink {
         done(unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) })?;
         loop {
             // SAFETY: as above; the kernel writes at most the buffer's length.
-            let n = done(unsafe { libc::recv(self.fd.as_raw_fd(), self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0) })?;
+            let n = done(unsafe {
+                libc::recv(self.fd.as_raw_fd(), self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0)
+            })?;
             if n == 0 || each_message(&self.buffer[..n as usize], take)? || flags == REQUEST {
                 return Ok(());
             }

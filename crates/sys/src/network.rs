@@ -1,7 +1,8 @@
-//! The loopback interface of a network of one's own: switching it on, and making it slow; and what makes any network slow on purpose.
+//! The loopback interface of a network of one's own: switching it on, and making it slow; and what makes any network
+//! slow on purpose.
 //!
-//! All speak to the network that the calling thread is in. Call those that change it only in one that was made for the purpose
-//! ([`crate::task::own_network`]): [`shape_loopback`] refuses where there is any other interface.
+//! All speak to the network that the calling thread is in. Call those that change it only in one that was made for the
+//! purpose ([`crate::task::own_network`]): [`shape_loopback`] refuses where there is any other interface.
 
 use std::fs;
 use std::io;
@@ -15,7 +16,8 @@ use crate::system::{done, made};
 const KIND: u16 = 1;
 /// The length of a struct tcmsg.
 const TCMSG: usize = 20;
-/// Queueing disciplines that limit a rate or delay packets. `cake` and `fq` do so only when they are told to, and are not among them.
+/// Queueing disciplines that limit a rate or delay packets. `cake` and `fq` do so only when they are told to, and are
+/// not among them.
 const SHAPERS: [&[u8]; 5] = [b"tbf", b"htb", b"hfsc", b"netem", b"cbq"];
 /// The most that the kernel puts into one datagram of a dump.
 const LARGEST: usize = 32 << 10;
@@ -37,7 +39,8 @@ pub fn shapers() -> io::Result<usize> {
 
 /// Whether a message about a queueing discipline is about one that limits a rate or delays packets.
 fn is_shaper(body: &[u8]) -> bool {
-    let shapes = |(kind, name): (u16, &[u8])| kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name));
+    let shapes =
+        |(kind, name): (u16, &[u8])| kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name));
     attributes(body.get(TCMSG..).unwrap_or(&[])).any(shapes)
 }
 
@@ -93,7 +96,8 @@ fn root_discipline(attributes: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The attributes of a token bucket (linux/pkt_sched.h): its name, and its parameters with a burst of 64 KiB and room for 1 MiB.
+/// The attributes of a token bucket (linux/pkt_sched.h): its name, and its parameters with a burst of 64 KiB and room
+/// for 1 MiB.
 fn token_bucket(rate: u32) -> Vec<u8> {
     const OPTIONS: u16 = 2;
     const PARAMETERS: u16 = 1;
@@ -103,7 +107,8 @@ fn token_bucket(rate: u32) -> Vec<u8> {
     const LIMIT_BYTES: u32 = 1 << 20;
     /// `TC_LINKLAYER_ETHERNET`: the rate counts bytes as they are, and no table of rates is needed.
     const ETHERNET: u8 = 1;
-    // struct tc_tbf_qopt: two struct tc_ratespec (cell_log, linklayer, overhead, cell_align, mpu, rate), limit, buffer, mtu.
+    // struct tc_tbf_qopt: two struct tc_ratespec (cell_log, linklayer, overhead, cell_align, mpu, rate), limit, buffer,
+    // mtu.
     let mut options = Vec::new();
     options.extend([0, ETHERNET, 0, 0, 0xff, 0xff, 0, 0]);
     options.extend(rate.to_ne_bytes());
@@ -123,7 +128,9 @@ mod tests {
     #[test]
     fn what_limits_a_rate_is_told_by_its_name_and_torn_messages_are_none() {
         let about = |name: &[u8]| [vec![0; TCMSG], attribute(KIND, name), attribute(2, &[7; 30])].concat();
-        for (name, shapes) in [(&b"tbf\0"[..], true), (b"netem\0", true), (b"noqueue\0", false), (b"fq_codel\0", false), (b"", false)] {
+        for (name, shapes) in
+            [(&b"tbf\0"[..], true), (b"netem\0", true), (b"noqueue\0", false), (b"fq_codel\0", false), (b"", false)]
+        {
             let body = about(name);
             assert_eq!(is_shaper(&body), shapes, "{name:?}");
             // Whatever is cut off or changed: an answer, and no panic.

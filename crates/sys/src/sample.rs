@@ -1,6 +1,7 @@
 //! What `/proc` tells about one process or thread at one moment.
 //!
-//! Parsers take text; readers beside them open the files below `/proc/PID` or `/proc/PID/task/TID`. A task that has ended is `None`.
+//! Parsers take text; readers beside them open the files below `/proc/PID` or `/proc/PID/task/TID`. A task that has
+//! ended is `None`.
 
 use std::fs;
 use std::path::Path;
@@ -79,7 +80,8 @@ pub fn parse_io(text: &str) -> Option<(u64, u64)> {
     Some((field("read_bytes")?, field("write_bytes")?))
 }
 
-/// The numbers that name directories below a directory, such as processes below `/proc` or threads below `/proc/PID/task`.
+/// The numbers that name directories below a directory, such as processes below `/proc` or threads below
+/// `/proc/PID/task`.
 pub fn numbers(dir: &Path) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
@@ -93,14 +95,20 @@ mod tests {
     fn what_a_thread_is_doing() {
         assert_eq!(parse_syscall("running\n"), Some(Doing::Running));
         assert_eq!(parse_syscall("-1 0x7ffd 0x7f19\n"), Some(Doing::Faulting));
-        assert_eq!(parse_syscall("202 0x55d0 0x80 0x0 0x0 0x0 0x0 0x7ff 0x7f1\n"), Some(Doing::Call(202, [0x55d0, 0x80])));
+        assert_eq!(
+            parse_syscall("202 0x55d0 0x80 0x0 0x0 0x0 0x0 0x7ff 0x7f1\n"),
+            Some(Doing::Call(202, [0x55d0, 0x80]))
+        );
         assert_eq!(parse_syscall("202"), None);
         assert_eq!(parse_syscall(""), None);
     }
 
     #[test]
     fn bytes_that_devices_moved() {
-        assert_eq!(parse_io("rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n"), Some((4096, 8192)));
+        assert_eq!(
+            parse_io("rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n"),
+            Some((4096, 8192))
+        );
         assert_eq!(parse_io("rchar: 1\n"), None);
     }
 

@@ -1,12 +1,12 @@
 //! A private directory for one run, and the promise that nothing of the run outlives it.
 //!
-//! There are two directories. The *work directory*, in the temporary directory, holds the data of servers and probes. The *control
-//! directory*, where nobody else may write, holds a lock and the journal. Its owner holds the lock for as long as it lives, so a control
-//! directory whose lock is free belongs to a process that is gone, however it went.
+//! There are two directories. The *work directory*, in the temporary directory, holds the data of servers and probes.
+//! The *control directory*, where nobody else may write, holds a lock and the journal. Its owner holds the lock for as
+//! long as it lives, so a control directory whose lock is free belongs to a process that is gone, however it went.
 //!
-//! Every change to the system is written to the journal *before* it is made ([`Scratch::record`]), so that undoing must cope with a
-//! change that was never made. Whoever finds the lock free undoes the journal: the [guardian](crate::guardian) of the run within a second
-//! of its end, else [`sweep`] at the next start.
+//! Every change to the system is written to the journal *before* it is made ([`Scratch::record`]), so that undoing must
+//! cope with a change that was never made. Whoever finds the lock free undoes the journal: the
+//! [guardian](crate::guardian) of the run within a second of its end, else [`sweep`] at the next start.
 
 mod places;
 mod sweep;
@@ -54,16 +54,18 @@ pub struct Scratch {
 pub struct Ticket(u64);
 
 impl Scratch {
-    /// Makes the directories of a run, in the places for this user; a guardian is started before the first change to the system. For the
-    /// binary alone, which must call [`crate::guardian::dispatch`] when it starts.
+    /// Makes the directories of a run, in the places for this user; a guardian is started before the first change to
+    /// the system. For the binary alone, which must call [`crate::guardian::dispatch`] when it starts.
     ///
     /// # Errors
-    /// The temporary directory, or every place for the control directory, can be changed by others; the sentence says which and by whom.
+    /// The temporary directory, or every place for the control directory, can be changed by others; the sentence says
+    /// which and by whom.
     pub fn create() -> io::Result<Scratch> {
         Self::prepare(places::control()?, true)?.with_work_directory(&places::temporary()?)
     }
 
-    /// As [`Scratch::create`], with a guardian from the beginning: for runs that will make more than files in the work directory.
+    /// As [`Scratch::create`], with a guardian from the beginning: for runs that will make more than files in the work
+    /// directory.
     pub fn create_guarded() -> io::Result<Scratch> {
         let mut scratch = Self::prepare(places::control()?, true)?;
         scratch.start_guardian()?;
@@ -85,7 +87,15 @@ impl Scratch {
         let lock = run.new_file(LOCK)?;
         wait_for_lock(&lock, run.path())?;
         let log = Log::create(&run)?;
-        Ok(Scratch { work: PathBuf::new(), control, run: (run, name), log, guardian: None, guarded, _locks: (lock, Vec::new()) })
+        Ok(Scratch {
+            work: PathBuf::new(),
+            control,
+            run: (run, name),
+            log,
+            guardian: None,
+            guarded,
+            _locks: (lock, Vec::new()),
+        })
     }
 
     fn with_work_directory(mut self, temporary: &Dir) -> io::Result<Scratch> {
@@ -96,8 +106,8 @@ impl Scratch {
         Ok(self)
     }
 
-    /// The work directory. It is open to be passed through (0711) and closed to be listed, so that a server that was dropped to an
-    /// unprivileged user can reach what it is given.
+    /// The work directory. It is open to be passed through (0711) and closed to be listed, so that a server that was
+    /// dropped to an unprivileged user can reach what it is given.
     pub fn path(&self) -> &Path {
         &self.work
     }
@@ -124,14 +134,15 @@ impl Scratch {
         let ticket = self.record(Undo::RemoveDirectory { path: path.clone() })?;
         let dir = parent.make(&name, 0o711)?;
         self.log.made(ticket.0, dir.identity()?)?;
-        // Whoever finds it unlocked and in no journal may remove it: a journal on a memory file system does not outlive the power.
+        // Whoever finds it unlocked and in no journal may remove it: a journal on a memory file system does not outlive
+        // the power.
         owned::try_lock(&dir)?;
         self._locks.1.push(dir);
         Ok((path, ticket))
     }
 
-    /// Writes down how to undo a change that is about to be made. On disk before it returns. Before the first change to the system the
-    /// guardian is started.
+    /// Writes down how to undo a change that is about to be made. On disk before it returns. Before the first change to
+    /// the system the guardian is started.
     ///
     /// # Errors
     /// The kernel's, or the journal's ([`Log::record`]).
@@ -142,8 +153,8 @@ impl Scratch {
         self.log.record(&self.run.0, undo).map(Ticket)
     }
 
-    /// Makes a change for a short time: says to the guardian by when it will be undone, and writes down how. End it with
-    /// [`Scratch::end_brief`].
+    /// Makes a change for a short time: says to the guardian by when it will be undone, and writes down how. End it
+    /// with [`Scratch::end_brief`].
     ///
     /// # Errors
     /// The kernel's, or the journal's; then nothing may be changed.
@@ -182,8 +193,9 @@ impl Scratch {
 
     fn start_guardian(&mut self) -> io::Result<()> {
         if self.guarded && self.guardian.is_none() {
-            let guardian = Guardian::start(self.control.path(), &self.run.1)
-                .map_err(|e| io::Error::new(e.kind(), format!("the process that undoes changes after a kill cannot be started: {e}")))?;
+            let guardian = Guardian::start(self.control.path(), &self.run.1).map_err(|e| {
+                io::Error::new(e.kind(), format!("the process that undoes changes after a kill cannot be started: {e}"))
+            })?;
             self.guardian = Some(guardian);
         }
         Ok(())
@@ -194,7 +206,8 @@ impl Scratch {
         self.log.undo(ticket.0)
     }
 
-    /// Starts a server: in its own process group, dying with this thread, listed in the journal, marked as ours ([`child::mark`]).
+    /// Starts a server: in its own process group, dying with this thread, listed in the journal, marked as ours
+    /// ([`child::mark`]).
     pub fn spawn(&mut self, command: &mut Command) -> io::Result<Server> {
         self.guard()?;
         child::mark(command, &self.work);
@@ -217,7 +230,8 @@ impl Scratch {
             child::signal_group(pgid, libc::SIGKILL).map_err(trouble)?;
             server.child.wait().map_err(trouble)?;
         } else {
-            let rest = || child::marked(&self.work).into_iter().filter(|pid| child::group_of(*pid) == Some(pgid)).collect();
+            let rest =
+                || child::marked(&self.work).into_iter().filter(|pid| child::group_of(*pid) == Some(pgid)).collect();
             child::kill_all(rest).map_err(trouble)?;
         }
         self.log.strike(server.ticket.0).map_err(|e| format!("cannot write the journal: {e}"))
@@ -242,7 +256,8 @@ impl Drop for Scratch {
     }
 }
 
-/// A server that [`Scratch::spawn`] started. End it with [`Scratch::stop`]; what is not ended so ends with the scratch directory.
+/// A server that [`Scratch::spawn`] started. End it with [`Scratch::stop`]; what is not ended so ends with the scratch
+/// directory.
 #[derive(Debug)]
 pub struct Server {
     /// The process itself, for its id, its output and its exit status.
@@ -270,7 +285,10 @@ fn wait_for_lock(lock: &std::fs::File, dir: &Path) -> io::Result<()> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     while !owned::try_lock(lock)? {
         if Instant::now() > deadline {
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, format!("{} is locked by another process", dir.display())));
+            return Err(io::Error::new(
+                io::ErrorKind::WouldBlock,
+                format!("{} is locked by another process", dir.display()),
+            ));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,7 +1,7 @@
 //! Where programs are looked for.
 //!
-//! Root starts servers, compilers and tools by name. A directory of `PATH` that others may write to would be theirs to say what root
-//! runs, and so would `.` in a directory of theirs.
+//! Root starts servers, compilers and tools by name. A directory of `PATH` that others may write to would be theirs to
+//! say what root runs, and so would `.` in a directory of theirs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::owned;
 
-/// Leaves out of `PATH`, for this process and what it starts, what is relative, and for root also directories that others can change. Gives
-/// those of them that are there, to be told.
+/// Leaves out of `PATH`, for this process and what it starts, what is relative, and for root also directories that
+/// others can change. Gives those of them that are there, to be told.
 ///
 /// To be called once, at the start of the program, before it has a second thread.
 pub fn harden() -> Vec<PathBuf> {
@@ -26,20 +26,23 @@ pub fn harden() -> Vec<PathBuf> {
 
 /// The directories that are kept, as a value of `PATH`, and the others.
 fn parted(path: &OsStr, root: bool) -> (OsString, Vec<PathBuf>) {
-    let (kept, left_out): (Vec<_>, Vec<_>) = env::split_paths(path).partition(|dir| dir.is_absolute() && (!root || is_trusted(dir)));
+    let (kept, left_out): (Vec<_>, Vec<_>) =
+        env::split_paths(path).partition(|dir| dir.is_absolute() && (!root || is_trusted(dir)));
     // What comes out of one list can be put into another.
     (env::join_paths(kept).unwrap_or_default(), left_out)
 }
 
 /// Whether nobody but root, and who became root by `sudo`, can put a program there or replace a directory on the way.
 ///
-/// A group may write: `/usr/local/bin` is open to the group `staff` on many hosts, and who is in it is for the administrator to say.
+/// A group may write: `/usr/local/bin` is open to the group `staff` on many hosts, and who is in it is for the
+/// administrator to say.
 fn is_trusted(dir: &Path) -> bool {
     let caller = env::var("SUDO_UID").ok().and_then(|text| text.parse::<u32>().ok());
     let safe = |place: &Path, last: bool| {
         place.metadata().is_ok_and(|meta| {
             let owner = meta.uid() == 0 || meta.uid() == owned::uid() || Some(meta.uid()) == caller;
-            // In a sticky directory others cannot replace what is ours: it may lie on the way. But they can add, so it may not be the last.
+            // In a sticky directory others cannot replace what is ours: it may lie on the way. But they can add, so it
+            // may not be the last.
             let harmless = meta.mode() & 0o1000 != 0 && !last;
             owner && (meta.mode() & 0o002 == 0 || harmless)
         })
@@ -62,7 +65,8 @@ mod tests {
             fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
             dir
         };
-        let (own, group, open, sticky) = (make("own", 0o755), make("group", 0o2775), make("open", 0o777), make("sticky", 0o1777));
+        let (own, group, open, sticky) =
+            (make("own", 0o755), make("group", 0o2775), make("open", 0o777), make("sticky", 0o1777));
         let below = open.join("below");
         fs::create_dir(&below).unwrap();
         let none = base.path().join("none");
@@ -72,7 +76,11 @@ mod tests {
         assert_eq!(env::split_paths(&kept).collect::<Vec<_>>(), [own.clone(), group.clone()]);
         assert_eq!(left_out.len(), 7);
         let (kept, left_out) = parted(&path, false);
-        assert_eq!((env::split_paths(&kept).count(), left_out.len()), (6, 3), "a user may choose, but not what is relative");
+        assert_eq!(
+            (env::split_paths(&kept).count(), left_out.len()),
+            (6, 3),
+            "a user may choose, but not what is relative"
+        );
         assert_eq!(parted(OsStr::new(""), true).1.len(), 1);
     }
 }

@@ -5,8 +5,8 @@ use std::mem;
 
 use crate::system::{done, unless};
 
-/// Removes a segment if it still has this key and this user made it: a number alone may have become a stranger's. A segment that is gone
-/// is no error.
+/// Removes a segment if it still has this key and this user made it: a number alone may have become a stranger's. A
+/// segment that is gone is no error.
 ///
 /// Processes that are attached keep it until they detach.
 pub fn remove_segment(key: i32, id: i32, user: u32) -> io::Result<()> {

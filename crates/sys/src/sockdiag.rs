@@ -23,9 +23,11 @@ pub const ESTABLISHED: u8 = 1;
 pub const CONNECTING: u8 = 2;
 /// See [`ESTABLISHED`].
 pub const LISTEN: u8 = 10;
-/// States in which a socket still has, or receives, what the other end sent (`FIN_WAIT1`, `FIN_WAIT2`, `CLOSE_WAIT`, `LAST_ACK`, `CLOSING`).
+/// States in which a socket still has, or receives, what the other end sent (`FIN_WAIT1`, `FIN_WAIT2`, `CLOSE_WAIT`,
+/// `LAST_ACK`, `CLOSING`).
 const CLOSING: [u8; 5] = [4, 5, 8, 9, 11];
-/// Of these, and of `TIME_WAIT`, the ones in which the other end has sent its last byte: that end is counted as a byte received.
+/// Of these, and of `TIME_WAIT`, the ones in which the other end has sent its last byte: that end is counted as a byte
+/// received.
 const OTHER_END_DONE: [u8; 3] = [8, 9, 11];
 
 /// A TCP socket.
@@ -79,8 +81,9 @@ impl SockDiag {
         Netlink::open(libc::NETLINK_SOCK_DIAG, 256 << 10).map(SockDiag)
     }
 
-    /// Connected, connecting and listening TCP sockets of both IP versions, with byte counts and round trips. The kernel walks through its
-    /// table of connections for it, which is as large as the machine's memory says: a millisecond and more.
+    /// Connected, connecting and listening TCP sockets of both IP versions, with byte counts and round trips. The
+    /// kernel walks through its table of connections for it, which is as large as the machine's memory says: a
+    /// millisecond and more.
     pub fn tcp(&mut self, take: impl FnMut(Tcp)) -> io::Result<()> {
         self.ask_tcp(&[ESTABLISHED, CONNECTING, LISTEN], true, take)
     }
@@ -103,7 +106,8 @@ impl SockDiag {
 
     fn ask_tcp(&mut self, states: &[u8], info: bool, mut take: impl FnMut(Tcp)) -> io::Result<()> {
         let states = states.iter().fold(0u32, |mask, state| mask | 1 << state);
-        // The older request, which is of no one family: by the newer one, the kernel walks through its table once for each.
+        // The older request, which is of no one family: by the newer one, the kernel walks through its table once for
+        // each.
         let mut request = vec![0, 0, 0, if info { 1 << (INET_DIAG_INFO - 1) } else { 0 }];
         request.resize(OLD_STATES, 0);
         request.extend(states.to_ne_bytes());
@@ -193,12 +197,16 @@ mod tests {
         assert_eq!(received(&mut diag, port), 5, "that the other end sends no more is no byte");
         let mut listeners = Vec::new();
         diag.listening(|s| listeners.push(s)).unwrap();
-        assert!(listeners.iter().all(|s| s.state == LISTEN) && listeners.iter().any(|s| s.port == port && s.inode == listening.inode));
+        assert!(
+            listeners.iter().all(|s| s.state == LISTEN)
+                && listeners.iter().any(|s| s.port == port && s.inode == listening.inode)
+        );
     }
 
     #[test]
     fn both_ip_versions_are_seen_by_one_request() {
-        let listeners: Vec<TcpListener> = ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|a| TcpListener::bind(a).ok()).collect();
+        let listeners: Vec<TcpListener> =
+            ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|a| TcpListener::bind(a).ok()).collect();
         let mut found = Vec::new();
         if SockDiag::open().unwrap().listening(|s| found.push(s.port)).is_err() {
             assert!(std::env::var_os("CI").is_none(), "no socket diagnosis");

@@ -1,9 +1,9 @@
 //! Starting a program to be timed, without copying this process.
 //!
-//! `fork` copies the page tables, and afterwards both sides fault on whatever they write: a cost that grows with the process that
-//! starts and is none of the program's. Here the child borrows our memory until it becomes the program (`CLONE_VM | CLONE_VFORK`,
-//! as `posix_spawn` does it, see `sysdeps/unix/sysv/linux/spawni.c` of glibc); meanwhile the calling thread stands still. Unlike
-//! `posix_spawn` it can enter control groups, change user, and die with its parent.
+//! `fork` copies the page tables, and afterwards both sides fault on whatever they write: a cost that grows with the
+//! process that starts and is none of the program's. Here the child borrows our memory until it becomes the program
+//! (`CLONE_VM | CLONE_VFORK`, as `posix_spawn` does it, see `sysdeps/unix/sysv/linux/spawni.c` of glibc); meanwhile the
+//! calling thread stands still. Unlike `posix_spawn` it can enter control groups, change user, and die with its parent.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::File;
@@ -41,14 +41,14 @@ pub struct Spawn {
 pub struct Started {
     /// Its process.
     pub process: Process,
-    /// How long it took to enter its control groups: moving waits for a grace period of the kernel, milliseconds that are no part of
-    /// the program's start.
+    /// How long it took to enter its control groups: moving waits for a grace period of the kernel, milliseconds that
+    /// are no part of the program's start.
     pub entering: Duration,
 }
 
 impl Spawn {
-    /// A program by its path, with its arguments, the directory that it starts in, and its standard input, output and error. Its
-    /// environment is ours.
+    /// A program by its path, with its arguments, the directory that it starts in, and its standard input, output and
+    /// error. Its environment is ours.
     ///
     /// # Errors
     /// A text holds a zero byte.
@@ -57,7 +57,16 @@ impl Spawn {
         let name = text(program.as_os_str())?;
         let args = std::iter::once(Ok(name.clone())).chain(args).collect::<io::Result<_>>()?;
         let dir = text(dir.as_os_str())?;
-        Ok(Spawn { program: name, args, env: std::env::vars_os().collect(), dir, fds, user: None, groups: Vec::new(), mark: None })
+        Ok(Spawn {
+            program: name,
+            args,
+            env: std::env::vars_os().collect(),
+            dir,
+            fds,
+            user: None,
+            groups: Vec::new(),
+            mark: None,
+        })
     }
 
     /// Sets a variable of its environment.
@@ -83,8 +92,8 @@ impl Spawn {
         self.user = Some((uid, gid));
     }
 
-    /// Puts it into the control groups whose `cgroup.procs` these are, opened for writing, and offers it to the kernel when memory
-    /// runs out, before anybody else.
+    /// Puts it into the control groups whose `cgroup.procs` these are, opened for writing, and offers it to the kernel
+    /// when memory runs out, before anybody else.
     pub fn groups(&mut self, procs: Vec<File>) {
         self.groups = procs;
     }
@@ -121,7 +130,8 @@ pub struct Ready<'a> {
 }
 
 impl Ready<'_> {
-    /// Starts it in a process group of its own. The kernel kills it when the *thread* that called this ends, however it ends.
+    /// Starts it in a process group of its own. The kernel kills it when the *thread* that called this ends, however it
+    /// ends.
     ///
     /// # Errors
     /// The kernel's, for the first step that failed, from the clone to the exec. Nothing is left running then.
@@ -191,9 +201,9 @@ fn handled_signals() -> Vec<c_int> {
 fn clone(job: &mut Job, stack: &mut [u128]) -> io::Result<(libc::pid_t, OwnedFd)> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut pidfd: c_int = -1;
-    // SAFETY: the stack grows down from the aligned end of a buffer that nobody else uses. Job and stack outlive the child's use of
-    // them, because CLONE_VFORK holds this thread until then. No signal is delivered to the child before it has put our handlers
-    // away, because all are blocked. The descriptor is new and nobody else's.
+    // SAFETY: the stack grows down from the aligned end of a buffer that nobody else uses. Job and stack outlive the
+    // child's use of them, because CLONE_VFORK holds this thread until then. No signal is delivered to the child before
+    // it has put our handlers away, because all are blocked. The descriptor is new and nobody else's.
     unsafe {
         let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut all);
@@ -221,15 +231,19 @@ extern "C" fn as_child(job: *mut c_void) -> c_int {
 /// Returns only when a step failed; `errno` then says why.
 fn become_program(job: &mut Job) -> Option<()> {
     let done = |answer: c_int| (answer >= 0).then_some(());
-    // SAFETY: system calls on plain numbers and on texts and lists that end in a zero. Those for the user go to the kernel directly,
-    // because the library would change every thread that it knows, and those are our parent's.
+    // SAFETY: system calls on plain numbers and on texts and lists that end in a zero. Those for the user go to the
+    // kernel directly, because the library would change every thread that it knows, and those are our parent's.
     unsafe {
         for signal in job.handled.iter().chain(&[libc::SIGPIPE]) {
             libc::signal(*signal, libc::SIG_DFL);
         }
         done(libc::setpgid(0, 0))?;
         for (to, from) in job.fds.iter().enumerate() {
-            done(if *from == to as c_int { libc::fcntl(*from, libc::F_SETFD, 0) } else { libc::dup2(*from, to as c_int) })?;
+            done(if *from == to as c_int {
+                libc::fcntl(*from, libc::F_SETFD, 0)
+            } else {
+                libc::dup2(*from, to as c_int)
+            })?;
         }
         done(libc::chdir(job.dir))?;
         enter(job)?;

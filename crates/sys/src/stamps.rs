@@ -1,11 +1,13 @@
-//! The load generators' own account of each round trip, in memory that they share with the process that conducts the run.
+//! The load generators' own account of each round trip, in memory that they share with the process that conducts the
+//! run.
 //!
-//! The conductor makes the memory, seals its size and hands the descriptor to each generator that it starts ([`Stamps::give`]); a
-//! generator finds it by a variable of its environment ([`Writer::find`]). Nobody maps what somebody else made. While the switch is
-//! off, a generator pays one relaxed load for a round trip.
+//! The conductor makes the memory, seals its size and hands the descriptor to each generator that it starts
+//! ([`Stamps::give`]); a generator finds it by a variable of its environment ([`Writer::find`]). Nobody maps what
+//! somebody else made. While the switch is off, a generator pays one relaxed load for a round trip.
 //!
-//! A generator may run as another user and is not trusted: the size cannot change under the reader, every access is atomic, and the
-//! only number of the generators' that the reader counts with (how many were written) is bounded before it is used.
+//! A generator may run as another user and is not trusted: the size cannot change under the reader, every access is
+//! atomic, and the only number of the generators' that the reader counts with (how many were written) is bounded before
+//! it is used.
 
 use std::fs::File;
 use std::io;
@@ -31,15 +33,16 @@ const UNFILLED: Duration = Duration::from_millis(5);
 /// The seals of the descriptor: its size is for ever what it was made with.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// One round trip on a connection: a query and its answer, an HTTP request and its response; a transaction of an embedded database.
+/// One round trip on a connection: a query and its answer, an HTTP request and its response; a transaction of an
+/// embedded database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The thread of the generator.
     pub tid: i32,
     /// The connection's number within its generator process.
     pub connection: u32,
-    /// When the request was about to be sent (or, with a connection a request, the connection to be made), in nanoseconds on the
-    /// monotonic clock.
+    /// When the request was about to be sent (or, with a connection a request, the connection to be made), in
+    /// nanoseconds on the monotonic clock.
     pub start: u64,
     /// When the last byte of the answer had been read.
     pub end: u64,
@@ -75,21 +78,21 @@ impl Stamps {
     pub fn give(&self, command: &mut Command) {
         let ring = Arc::clone(&self.ring);
         command.env(VARIABLE, ring.fd.as_raw_fd().to_string());
-        // SAFETY: the closure runs between fork and exec and calls only fcntl, which is async-signal-safe; the descriptor is held open
-        // by what the closure owns.
+        // SAFETY: the closure runs between fork and exec and calls only fcntl, which is async-signal-safe; the
+        // descriptor is held open by what the closure owns.
         unsafe {
             command.pre_exec(move || done(libc::fcntl(ring.fd.as_raw_fd(), libc::F_SETFD, 0)).map(drop));
         }
     }
 
-    /// Switches stamping on or off in all generators. A round trip that is under way when the switch goes on may be left out or have
-    /// its true beginning: sort by time.
+    /// Switches stamping on or off in all generators. A round trip that is under way when the switch goes on may be
+    /// left out or have its true beginning: sort by time.
     pub fn set(&self, on: bool) {
         self.ring.header().on.store(u32::from(on), Ordering::Relaxed);
     }
 
-    /// Generator processes that found the memory. None means that none ever will stamp: a command before the generator's own has
-    /// closed its descriptors.
+    /// Generator processes that found the memory. None means that none ever will stamp: a command before the
+    /// generator's own has closed its descriptors.
     pub fn writers(&self) -> u32 {
         self.ring.header().writers.load(Ordering::Relaxed)
     }
@@ -130,14 +133,16 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The memory that this process was given; nothing where it was not, or where the descriptor is something else by now.
+    /// The memory that this process was given; nothing where it was not, or where the descriptor is something else by
+    /// now.
     pub fn find() -> Option<Writer> {
         let fd: i32 = std::env::var(VARIABLE).ok()?.parse().ok().filter(|fd| *fd > 2)?;
         // SAFETY: fcntl on a number only looks it up.
         if unsafe { libc::fcntl(fd, libc::F_GET_SEALS) } != SEALS {
             return None;
         }
-        // SAFETY: the descriptor is open, as the call above has shown, and was inherited for this: nobody else in this process knows it.
+        // SAFETY: the descriptor is open, as the call above has shown, and was inherited for this: nobody else in this
+        // process knows it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let file = File::from(fd);
         if file.metadata().ok()?.len() != total() as u64 {
@@ -172,7 +177,8 @@ impl ThreadWriter {
     /// Writes one round trip. Times are nanoseconds on the monotonic clock.
     pub fn stamp(&self, connection: u32, start: u64, end: u64) {
         let header = self.ring.header();
-        // The reader's place first: the writers' is never behind it then, however long this thread waits for a CPU in between.
+        // The reader's place first: the writers' is never behind it then, however long this thread waits for a CPU in
+        // between.
         let tail = header.tail.load(Ordering::Acquire);
         let written = header.head.load(Ordering::Relaxed).wrapping_sub(tail);
         if written >= CAPACITY - SLACK {
@@ -252,7 +258,8 @@ impl Ring {
     /// The place of one of all that were ever written.
     fn slot(&self, index: u64) -> &Slot {
         let at = size_of::<Header>() + (index % CAPACITY) as usize * size_of::<Slot>();
-        // SAFETY: the remainder keeps the place within the mapping, whatever the index; both sizes are multiples of the alignment.
+        // SAFETY: the remainder keeps the place within the mapping, whatever the index; both sizes are multiples of the
+        // alignment.
         unsafe { &*self.mapping.start.add(at).cast::<Slot>() }
     }
 
@@ -321,7 +328,8 @@ mod tests {
                 })
             };
             let writers = [1, 2, 3].map(write);
-            // Longer than a thread waits for a CPU between taking its place and filling it, however busy the machine is.
+            // Longer than a thread waits for a CPU between taking its place and filling it, however busy the machine
+            // is.
             let patience = Duration::from_secs(60);
             while writers.iter().any(|w| !w.is_finished()) {
                 seen.push(stamps.drain_by(Instant::now() + patience));

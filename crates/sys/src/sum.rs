@@ -1,6 +1,8 @@
-//! A sum over bytes as fast as the machine reads them: for those who must look at every byte and time everything but that.
+//! A sum over bytes as fast as the machine reads them: for those who must look at every byte and time everything but
+//! that.
 
-/// The sum of all bytes, eight at a time as little-endian numbers, as if zeros followed the last. It costs a fraction of a copy.
+/// The sum of all bytes, eight at a time as little-endian numbers, as if zeros followed the last. It costs a fraction
+/// of a copy.
 #[inline]
 pub fn total(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -11,8 +13,8 @@ pub fn total(bytes: &[u8]) -> u64 {
     plain(bytes)
 }
 
-/// The same with vectors of 32 bytes. The kernel copies a file's bytes in the widest way that the processor has; whoever looks at them
-/// afterwards should not be narrower than that, or his loop would hide what it is to measure.
+/// The same with vectors of 32 bytes. The kernel copies a file's bytes in the widest way that the processor has;
+/// whoever looks at them afterwards should not be narrower than that, or his loop would hide what it is to measure.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn wide(bytes: &[u8]) -> u64 {
@@ -49,7 +51,8 @@ mod tests {
     fn a_total_is_of_every_byte_once() {
         let bytes: Vec<u8> = (0..=255).chain(7..250).chain(3..99).collect();
         for length in (0..300).chain([bytes.len()]) {
-            let words = bytes[..length].chunks(8).map(|c| c.iter().rev().fold(0u64, |word, &b| (word << 8) | u64::from(b)));
+            let words =
+                bytes[..length].chunks(8).map(|c| c.iter().rev().fold(0u64, |word, &b| (word << 8) | u64::from(b)));
             let wanted = words.fold(0, u64::wrapping_add);
             assert_eq!((total(&bytes[..length]), plain(&bytes[..length])), (wanted, wanted), "{length}");
         }

@@ -1,7 +1,7 @@
 //! Swap areas: their header, switching them on and off, and the switches around them.
 //!
-//! An area that we made carries [`LABEL`] and a random UUID in its header. Nothing here switches off an area whose UUID is not the
-//! one that was asked for, so a path that has become somebody else's is left alone.
+//! An area that we made carries [`LABEL`] and a random UUID in its header. Nothing here switches off an area whose UUID
+//! is not the one that was asked for, so a path that has become somebody else's is left alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -22,7 +22,8 @@ const SWAP_FLAG_PRIO_MASK: i32 = 0x7fff;
 /// The highest priority there is: areas that have it are filled before all others, in turns.
 pub const TOP_PRIORITY: i32 = SWAP_FLAG_PRIO_MASK;
 
-/// Where the kernel expects the parts of the header (`union swap_header` in linux/swap.h): 1 KiB is left to boot loaders.
+/// Where the kernel expects the parts of the header (`union swap_header` in linux/swap.h): 1 KiB is left to boot
+/// loaders.
 const INFO: usize = 1024;
 const UUID: usize = INFO + 12;
 const VOLUME: usize = UUID + 16;
@@ -49,7 +50,8 @@ pub fn new_uuid() -> io::Result<[u8; 16]> {
     Ok(uuid)
 }
 
-/// The header of an area of so many bytes, one page long, as `mkswap` writes it; `None` when there is no room for ten pages.
+/// The header of an area of so many bytes, one page long, as `mkswap` writes it; `None` when there is no room for ten
+/// pages.
 pub fn header(bytes: u64, page: u64, uuid: [u8; 16]) -> Option<Vec<u8>> {
     let pages = u32::try_from(bytes / page).unwrap_or(u32::MAX);
     // The kernel takes less, `mkswap` does not.

@@ -20,7 +20,8 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What a call gave, or the error that it left in `errno` where that is negative. It may be called between fork and exec.
+/// What a call gave, or the error that it left in `errno` where that is negative. It may be called between fork and
+/// exec.
 pub(crate) fn done<T: Default + PartialOrd>(result: T) -> io::Result<T> {
     if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -106,7 +107,8 @@ pub fn hypervisor_signature() -> Option<String> {
     #[allow(unused_unsafe, reason = "as above")]
     // SAFETY: as above; a leaf that is not there answers with other leaves' numbers, never with a fault.
     let leaf = unsafe { __cpuid(0x4000_0000) };
-    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).filter(u8::is_ascii_graphic).collect();
+    let bytes: Vec<u8> =
+        [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).filter(u8::is_ascii_graphic).collect();
     String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
 }
 
@@ -118,7 +120,8 @@ pub fn hypervisor_signature() -> Option<String> {
 
 /// A path as the kernel takes it.
 pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))
 }
 
 #[cfg(test)]

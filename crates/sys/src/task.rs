@@ -14,11 +14,15 @@ pub fn no_huge_pages(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(|| done(libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0)).map(drop)) }
 }
 
-/// Has the command run with the mitigation of Speculative Store Bypass. Needs no privilege; fails where the kernel or the CPU leaves
-/// no choice.
+/// Has the command run with the mitigation of Speculative Store Bypass. Needs no privilege; fails where the kernel or
+/// the CPU leaves no choice.
 pub fn no_store_bypass(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only prctl, which is async-signal-safe.
-    unsafe { command.pre_exec(|| done(libc::prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0)).map(drop)) }
+    unsafe {
+        command.pre_exec(|| {
+            done(libc::prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0)).map(drop)
+        })
+    }
 }
 
 /// Numbers of `linux/prctl.h`, the same on every architecture; the C library's crate has them for some only.
@@ -35,17 +39,20 @@ pub fn store_bypass_can_be_chosen() -> bool {
     state >= 0 && state & 1 != 0 && state & 2 != 0
 }
 
-/// Puts a filter of this many instructions before every system call of the command. It allows them all, after long thought.
+/// Puts a filter of this many instructions before every system call of the command. It allows them all, after long
+/// thought.
 ///
 /// Needs no privilege: the command gives up gaining any.
 pub fn seccomp_filter(command: &mut Command, instructions: usize) -> &mut Command {
-    // Loads of the architecture word, which no optimiser of the kernel drops, and a last word that allows the call. The kernel keeps a
-    // bitmap of calls that a filter always allows, and then does not run it; that the verdict depends on an argument keeps it running.
+    // Loads of the architecture word, which no optimiser of the kernel drops, and a last word that allows the call. The
+    // kernel keeps a bitmap of calls that a filter always allows, and then does not run it; that the verdict depends on
+    // an argument keeps it running.
     let load = libc::sock_filter { code: BPF_LD_W_ABS, jt: 0, jf: 0, k: 16 };
     let mut program = vec![load; instructions.clamp(2, 4094)];
     program.push(libc::sock_filter { code: BPF_JEQ, jt: 0, jf: 0, k: 0x7fff_fff1 });
     program.push(libc::sock_filter { code: BPF_RET, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW });
-    // SAFETY: the closure runs between fork and exec; prctl is async-signal-safe, and the program it points to lives in the closure.
+    // SAFETY: the closure runs between fork and exec; prctl is async-signal-safe, and the program it points to lives in
+    // the closure.
     unsafe {
         command.pre_exec(move || {
             done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;

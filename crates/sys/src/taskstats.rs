@@ -1,7 +1,7 @@
 //! How long a process was held up, and by what, by the kernel's delay accounting (`taskstats` over generic netlink).
 //!
-//! Needs `CAP_NET_ADMIN`. Delays other than the wait for a CPU are counted only while `kernel.task_delayacct` is 1; it is 0 unless
-//! the machine was booted with `delayacct` or somebody switched it on.
+//! Needs `CAP_NET_ADMIN`. Delays other than the wait for a CPU are counted only while `kernel.task_delayacct` is 1; it
+//! is 0 unless the machine was booted with `delayacct` or somebody switched it on.
 
 use std::io;
 
@@ -19,7 +19,8 @@ const ATTRIBUTE_TGID: u16 = 2;
 const TYPE_STATS: u16 = 3;
 const TYPE_AGGREGATE_TGID: u16 = 5;
 
-/// What delayed a process, from which version on `struct taskstats` has the nanoseconds, and where: a version only ever adds at the end.
+/// What delayed a process, from which version on `struct taskstats` has the nanoseconds, and where: a version only ever
+/// adds at the end.
 const FIELDS: [(&str, u16, usize); 6] = [
     // Block devices, but for swap.
     ("block_io", 1, 40),
@@ -63,19 +64,30 @@ impl Taskstats {
     pub fn open() -> io::Result<Taskstats> {
         let mut netlink = Netlink::open(libc::NETLINK_GENERIC, 16 << 10)?;
         let mut family = None;
-        netlink.ask(GENERIC_CONTROL, REQUEST, &question(CONTROL_GET_FAMILY, CONTROL_FAMILY_NAME, b"TASKSTATS\0"), &mut |body| {
-            family = body.get(4..).and_then(|body| u16_at(named(body, CONTROL_FAMILY_ID)?, 0));
-        })?;
-        let family = family.ok_or_else(|| io::Error::other("the kernel does not say which netlink family its account of tasks has"))?;
+        netlink.ask(
+            GENERIC_CONTROL,
+            REQUEST,
+            &question(CONTROL_GET_FAMILY, CONTROL_FAMILY_NAME, b"TASKSTATS\0"),
+            &mut |body| {
+                family = body.get(4..).and_then(|body| u16_at(named(body, CONTROL_FAMILY_ID)?, 0));
+            },
+        )?;
+        let family = family
+            .ok_or_else(|| io::Error::other("the kernel does not say which netlink family its account of tasks has"))?;
         Ok(Taskstats { netlink, family })
     }
 
     /// The delays of a process. Fails with `ESRCH` when there is none, with `EPERM` without the right to ask.
     pub fn delays(&mut self, pid: i32) -> io::Result<Delays> {
         let mut found = None;
-        self.netlink.ask(self.family, REQUEST, &question(TASKSTATS_GET, ATTRIBUTE_TGID, &pid.to_ne_bytes()), &mut |body| {
-            found = body.get(4..).and_then(|body| parse(named(named(body, TYPE_AGGREGATE_TGID)?, TYPE_STATS)?));
-        })?;
+        self.netlink.ask(
+            self.family,
+            REQUEST,
+            &question(TASKSTATS_GET, ATTRIBUTE_TGID, &pid.to_ne_bytes()),
+            &mut |body| {
+                found = body.get(4..).and_then(|body| parse(named(named(body, TYPE_AGGREGATE_TGID)?, TYPE_STATS)?));
+            },
+        )?;
         found.ok_or_else(|| io::Error::other("the kernel's answer holds no account of the process"))
     }
 }

@@ -1,7 +1,7 @@
 //! Nice value and allowed CPUs of threads that run, changed for a while and given back.
 //!
-//! A thread is known by its number and the time when it started. Threads and child processes that are made meanwhile inherit the change:
-//! giving back finds them below the processes that were changed.
+//! A thread is known by its number and the time when it started. Threads and child processes that are made meanwhile
+//! inherit the change: giving back finds them below the processes that were changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -97,7 +97,8 @@ impl Before {
     /// Threads that were made meanwhile, with what their process or its nearest ancestor had.
     fn heirs(&self) -> Vec<(i32, To)> {
         let known: BTreeSet<i32> = self.was.iter().map(|w| w.tid).collect();
-        let mains: BTreeMap<i32, &Was> = self.was.iter().filter(|w| w.tid == w.pid && w.lives()).map(|w| (w.pid, w)).collect();
+        let mains: BTreeMap<i32, &Was> =
+            self.was.iter().filter(|w| w.tid == w.pid && w.lives()).map(|w| (w.pid, w)).collect();
         let roots: Vec<i32> = mains.keys().copied().collect();
         let parents = parents();
         let of = |pid: i32| {
@@ -175,8 +176,11 @@ pub fn with_descendants(pids: &[i32]) -> BTreeSet<i32> {
     let parents = parents();
     let mut all: BTreeSet<i32> = pids.iter().copied().filter(|pid| *pid > 1).collect();
     loop {
-        let more: Vec<i32> =
-            parents.iter().filter(|(pid, parent)| all.contains(parent) && !all.contains(pid)).map(|(pid, _)| *pid).collect();
+        let more: Vec<i32> = parents
+            .iter()
+            .filter(|(pid, parent)| all.contains(parent) && !all.contains(pid))
+            .map(|(pid, _)| *pid)
+            .collect();
         if more.is_empty() {
             return all;
         }
@@ -247,7 +251,9 @@ mod tests {
     fn cpus_are_given_back() {
         let shell = Shell::new();
         let all = affinity::allowed_cpus().unwrap();
-        let cpus = |pid: i32| parse_list(&sample::status(Path::new(&format!("/proc/{pid}"))).unwrap().cpus_allowed.unwrap()).unwrap();
+        let cpus = |pid: i32| {
+            parse_list(&sample::status(Path::new(&format!("/proc/{pid}"))).unwrap().cpus_allowed.unwrap()).unwrap()
+        };
         let before = Before::look(&[shell.pid()], To::Cpus(vec![all[0]])).unwrap();
         before.change().unwrap();
         assert_eq!(cpus(shell.pid()), [all[0]]);

@@ -105,7 +105,8 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Opens these tracepoints on every online CPU, switched off. `bytes` is the size of one CPU's ring, rounded up to a power of two.
+    /// Opens these tracepoints on every online CPU, switched off. `bytes` is the size of one CPU's ring, rounded up to
+    /// a power of two.
     ///
     /// # Errors
     /// What `perf_event_open` or `mmap` said: usually a lack of permission.
@@ -125,8 +126,8 @@ impl Rings {
         self.rings.len()
     }
 
-    /// The share, 0 to 1, of the fullest ring that waits to be drained. A ring that has become full drops what comes, and says so only
-    /// when there is room again.
+    /// The share, 0 to 1, of the fullest ring that waits to be drained. A ring that has become full drops what comes,
+    /// and says so only when there is room again.
     pub fn fullness(&self) -> f64 {
         self.rings.iter().map(Ring::fullness).fold(0.0, f64::max)
     }
@@ -136,14 +137,20 @@ impl Rings {
         self.rings.iter().map(|r| r.waiting() as usize).sum()
     }
 
-    /// Whether a ring has no room for another record, so that something may have been lost of which no record could tell.
+    /// Whether a ring has no room for another record, so that something may have been lost of which no record could
+    /// tell.
     pub fn full(&self) -> bool {
         self.rings.iter().any(|r| r.word(DATA_SIZE).saturating_sub(r.waiting()) < RECORD_BYTES)
     }
 
-    /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were lost.
+    /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were
+    /// lost.
     pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
-        self.rings.iter_mut().map(|r| (r.cpu, r)).map(|(cpu, r)| r.with_bytes(|bytes| each_record(cpu, bytes, &mut take))).sum()
+        self.rings
+            .iter_mut()
+            .map(|r| (r.cpu, r))
+            .map(|(cpu, r)| r.with_bytes(|bytes| each_record(cpu, bytes, &mut take)))
+            .sum()
     }
 }
 
@@ -174,7 +181,8 @@ impl Ring {
     }
 
     fn word(&self, at: usize) -> u64 {
-        // SAFETY: the places are within the first page of the mapping, aligned, and the kernel writes them as 64-bit words.
+        // SAFETY: the places are within the first page of the mapping, aligned, and the kernel writes them as 64-bit
+        // words.
         unsafe { (*self.map.start.add(at).cast::<AtomicU64>()).load(Ordering::Acquire) }
     }
 
@@ -198,7 +206,8 @@ impl Ring {
             let start = tail as usize % size;
             let first = filled.min(size - start);
             for (from, n) in [(start, first), (0, filled - first)] {
-                // SAFETY: from + n ≤ size and offset + size ≤ the mapping's length; the kernel does not write between tail and head.
+                // SAFETY: from + n ≤ size and offset + size ≤ the mapping's length; the kernel does not write between
+                // tail and head.
                 scratch.extend_from_slice(unsafe { std::slice::from_raw_parts(self.map.start.add(offset + from), n) });
             }
         }
@@ -268,7 +277,8 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// Opens an event of one CPU. The first of a CPU leads the others' group and is switched off: none of them flows until it does.
+/// Opens an event of one CPU. The first of a CPU leads the others' group and is switched off: none of them flows until
+/// it does.
 fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let attr = Attr {
         kind: TYPE_TRACEPOINT,
@@ -291,16 +301,25 @@ fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result
 pub(crate) const ANY: libc::c_int = -1;
 
 /// Opens an event of a thread (0 is the calling one) on a CPU, in the group of this leader.
-pub(crate) fn perf_event_open(attr: &Attr, thread: libc::c_int, cpu: libc::c_int, leader: libc::c_int) -> io::Result<OwnedFd> {
+pub(crate) fn perf_event_open(
+    attr: &Attr,
+    thread: libc::c_int,
+    cpu: libc::c_int,
+    leader: libc::c_int,
+) -> io::Result<OwnedFd> {
     let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
-    // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(&attr), thread, cpu, leader, FLAG_FD_CLOEXEC) };
+    // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain
+    // numbers.
+    let fd = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(&attr), thread, cpu, leader, FLAG_FD_CLOEXEC)
+    };
     // SAFETY: the kernel makes a new descriptor.
     unsafe { made(fd as libc::c_int) }
 }
 
 pub(crate) fn ioctl(event: &impl AsRawFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
-    // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as the request wants.
+    // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as
+    // the request wants.
     done(unsafe { libc::ioctl(event.as_raw_fd(), request, argument) }).map(drop)
 }
 

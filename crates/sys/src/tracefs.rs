@@ -40,7 +40,11 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
             tracepoint.id = id.trim().parse().ok()?;
         } else if let Some(rest) = line.strip_prefix("field:") {
             let mut parts = rest.split(';').map(str::trim);
-            let name = parts.next()?.rsplit(' ').next()?.trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
+            let name = parts
+                .next()?
+                .rsplit(' ')
+                .next()?
+                .trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
             let number = |key: &str| parts.clone().find_map(|part| part.strip_prefix(key))?.parse().ok();
             tracepoint.fields.insert(name.to_owned(), (number("offset:")?, number("size:")?));
         }
@@ -50,8 +54,8 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
 
 /// Reads tracepoints (`sched/sched_switch`) in the order asked for; `None` is one that this kernel lacks.
 ///
-/// Where tracefs is not mounted and the caller is root, it is mounted in a mount namespace that only a passing thread is in:
-/// nothing of the system is changed.
+/// Where tracefs is not mounted and the caller is root, it is mounted in a mount namespace that only a passing thread
+/// is in: nothing of the system is changed.
 ///
 /// # Errors
 /// One sentence that says which file could not be read and why.
@@ -78,8 +82,8 @@ fn mounted<T: Send + 'static>(read: impl FnOnce(&Path) -> Result<T, String> + Se
 /// What others have switched on in tracefs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchedOn {
-    /// Events, in all instances together, probes that were defined there among them. Those that tell of faults of the hardware are left out: on
-    /// many hosts a daemon has them on, and they hardly ever happen.
+    /// Events, in all instances together, probes that were defined there among them. Those that tell of faults of the
+    /// hardware are left out: on many hosts a daemon has them on, and they hardly ever happen.
     pub events: usize,
     /// Tracers of functions, latencies and the like: instances with another than `nop`.
     pub tracers: usize,
@@ -89,7 +93,8 @@ pub struct SwitchedOn {
 const OF_FAULTS: [&str; 7] =
     ["ras", "mce", "devlink", "thermal", "block:block_rq_error", "block:block_rq_complete", "net:net_dev_xmit_timeout"];
 
-/// What is switched on now. What perf and programs in the kernel have attached is not in it: the kernel keeps that apart.
+/// What is switched on now. What perf and programs in the kernel have attached is not in it: the kernel keeps that
+/// apart.
 ///
 /// # Errors
 /// One sentence that says which file could not be read and why.
@@ -102,7 +107,8 @@ fn switched_on_in(mount: &Path) -> Result<SwitchedOn, String> {
     let instances = fs::read_dir(mount.join("instances")).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut found = SwitchedOn::default();
     for (i, instance) in std::iter::once(mount.to_owned()).chain(instances).enumerate() {
-        let texts = read(instance.join("set_event")).and_then(|events| Ok((events, read(instance.join("current_tracer"))?)));
+        let texts =
+            read(instance.join("set_event")).and_then(|events| Ok((events, read(instance.join("current_tracer"))?)));
         // An instance may go away meanwhile.
         let (events, tracer) = match texts {
             Ok(texts) => texts,
@@ -126,7 +132,9 @@ fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, Str
     let read = |name: &&str| {
         let path: PathBuf = mount.join("events").join(name).join("format");
         match fs::read_to_string(&path) {
-            Ok(text) => parse_format(&text).map(Some).ok_or_else(|| format!("{} is not the description of a tracepoint", path.display())),
+            Ok(text) => parse_format(&text)
+                .map(Some)
+                .ok_or_else(|| format!("{} is not the description of a tracepoint", path.display())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(format!("cannot read {}: {e}", path.display())),
         }
@@ -137,10 +145,17 @@ fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, Str
 /// Leaves the mount namespace of the process for one of the calling thread's own and mounts tracefs there.
 fn mount_privately() -> io::Result<()> {
     let (root, none, at) = (c"/", c"tracefs", c"/sys/kernel/tracing");
-    // SAFETY: unshare takes plain flags; the pointers given to mount are null or to strings that end in NUL and outlive the calls.
+    // SAFETY: unshare takes plain flags; the pointers given to mount are null or to strings that end in NUL and outlive
+    // the calls.
     unsafe {
         done(libc::unshare(libc::CLONE_NEWNS))?;
-        done(libc::mount(std::ptr::null(), root.as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()))?;
+        done(libc::mount(
+            std::ptr::null(),
+            root.as_ptr(),
+            std::ptr::null(),
+            libc::MS_REC | libc::MS_PRIVATE,
+            std::ptr::null(),
+        ))?;
         done(libc::mount(none.as_ptr(), at.as_ptr(), none.as_ptr(), 0, std::ptr::null())).map(drop)
     }
 }
@@ -149,9 +164,12 @@ fn mount_privately() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const SWITCH: &str = "name: sched_switch\nID: 372\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
-        \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\n\
+    const SWITCH: &str = "name: sched_switch\nID: 372\nformat:\n\tfield:unsigned short \
+        common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:char \
+        prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:long \
+        prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\n\
         print fmt: \"prev_comm=%s\", REC->prev_comm\n";
 
     #[test]
@@ -159,7 +177,10 @@ mod tests {
         let t = parse_format(SWITCH).unwrap();
         assert_eq!(t.id, 372);
         assert_eq!(t.fields["prev_comm"], (8, 16));
-        assert_eq!((t.sized("prev_state", 8), t.sized("prev_state", 4), t.sized("next_pid", 4)), (Some(32), None, None));
+        assert_eq!(
+            (t.sized("prev_state", 8), t.sized("prev_state", 4), t.sized("next_pid", 4)),
+            (Some(32), None, None)
+        );
         assert_eq!((t.at_least("prev_comm", 8), t.at_least("prev_comm", 17)), (Some(8), None));
     }
 
@@ -187,7 +208,11 @@ mod tests {
         instance("", "", "nop\n");
         assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn::default()));
         instance("instances/rasdaemon", "ras:mc_event\nmce:mce_record\nblock:block_rq_error\n", "nop\n");
-        assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn::default()), "faults of the hardware cost nobody's requests");
+        assert_eq!(
+            switched_on_in(dir.path()),
+            Ok(SwitchedOn::default()),
+            "faults of the hardware cost nobody's requests"
+        );
         instance("", "sched:sched_switch\nuprobes:malloc\n", "function\n");
         instance("instances/mine", "raw_syscalls:sys_enter\n", "nop\n");
         assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn { events: 3, tracers: 1 }));

@@ -1,5 +1,6 @@
-//! A turn that only one process of a host (of a network namespace) has at a time: an abstract Unix socket's name, which needs no file that
-//! others could put something in the place of, and which the kernel gives back when its holder ends, however it does.
+//! A turn that only one process of a host (of a network namespace) has at a time: an abstract Unix socket's name, which
+//! needs no file that others could put something in the place of, and which the kernel gives back when its holder ends,
+//! however it does.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -25,8 +26,8 @@ pub enum NoTurn {
 }
 
 impl Turn {
-    /// Waits for the turn of this name, for so long at most. `enough` is asked again and again, and ends the waiting. A user other than
-    /// root and oneself makes nobody wait: whoever it is, it may take the name and keep it.
+    /// Waits for the turn of this name, for so long at most. `enough` is asked again and again, and ends the waiting. A
+    /// user other than root and oneself makes nobody wait: whoever it is, it may take the name and keep it.
     ///
     /// # Errors
     /// Another process kept it, or there was enough of waiting.
@@ -57,11 +58,14 @@ impl Turn {
     }
 }
 
-/// Whether the holder is one to wait for: root, or this user. Whose queue of connections is full, or who cannot be asked, is not waited for.
+/// Whether the holder is one to wait for: root, or this user. Whose queue of connections is full, or who cannot be
+/// asked, is not waited for.
 fn heeded(name: &str) -> bool {
     let Ok(address) = net::SocketAddrUnix::new_abstract_name(name.as_bytes()) else { return false };
     let flags = net::SocketFlags::NONBLOCK | net::SocketFlags::CLOEXEC;
-    let Ok(socket) = net::socket_with(net::AddressFamily::UNIX, net::SocketType::STREAM, flags, None) else { return false };
+    let Ok(socket) = net::socket_with(net::AddressFamily::UNIX, net::SocketType::STREAM, flags, None) else {
+        return false;
+    };
     match net::connect(&socket, &address) {
         Ok(()) => {}
         // It has just ended: the name is free at the next look.

@@ -26,7 +26,8 @@ impl FileReader {
     /// Reads a file from its beginning, as much as fits, and tells how much that was.
     pub fn read(&mut self, path: &CStr, buffer: &mut [u8]) -> io::Result<usize> {
         let slot = DestinationSlot::try_from_slot_target(0).map_err(|_| io::Error::other("no slot"))?;
-        let open = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr()).flags(libc::O_RDONLY).file_index(Some(slot));
+        let open =
+            opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr()).flags(libc::O_RDONLY).file_index(Some(slot));
         let read = opcode::Read::new(Fixed(0), buffer.as_mut_ptr(), u32::try_from(buffer.len()).unwrap_or(u32::MAX));
         // A read that is shorter than the buffer breaks an ordinary chain; a hard link goes on.
         let chain = [

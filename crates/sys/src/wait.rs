@@ -24,7 +24,8 @@ pub fn drain(fd: BorrowedFd) {
     while unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
 }
 
-/// Waits until one of the descriptors is readable or the time is over, and tells which are. A signal ends the wait early.
+/// Waits until one of the descriptors is readable or the time is over, and tells which are. A signal ends the wait
+/// early.
 pub fn any(fds: &[BorrowedFd], time: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<libc::pollfd> =
         fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();

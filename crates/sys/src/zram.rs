@@ -25,7 +25,8 @@ pub fn available() -> bool {
     Path::new("/sys/class/zram-control/hot_add").exists()
 }
 
-/// Chooses a device without changing anything: one that is there and unused, else the one that the kernel would make next.
+/// Chooses a device without changing anything: one that is there and unused, else the one that the kernel would make
+/// next.
 pub fn choose() -> io::Result<Choice> {
     let numbers = numbers();
     if let Some(&number) = numbers.iter().find(|n| size(**n) == Some(0)) {
@@ -43,13 +44,17 @@ pub fn set_up(choice: Choice, bytes: u64) -> io::Result<()> {
         let made = fs::read_to_string("/sys/class/zram-control/hot_add")?;
         if made.trim().parse() != Ok(choice.number) {
             let _ = fs::write("/sys/class/zram-control/hot_remove", made.trim());
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "somebody else is making zram devices at the same time"));
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "somebody else is making zram devices at the same time",
+            ));
         }
     }
     fs::write(attribute(choice.number, "disksize"), bytes.to_string())
 }
 
-/// Empties the device and removes it if it was made. One that is gone, or of another size and so somebody else's, is no error.
+/// Empties the device and removes it if it was made. One that is gone, or of another size and so somebody else's, is no
+/// error.
 pub fn tear_down(choice: Choice, bytes: u64) -> io::Result<()> {
     match size(choice.number) {
         Some(held) if held == bytes => fs::write(attribute(choice.number, "reset"), "1")?,
@@ -71,7 +76,8 @@ fn size(number: u32) -> Option<u64> {
 }
 
 fn numbers() -> Vec<u32> {
-    let names = fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
+    let names =
+        fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
     let mut numbers: Vec<u32> = names.filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect();
     numbers.sort_unstable();
     numbers

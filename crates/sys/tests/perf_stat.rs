@@ -1,6 +1,7 @@
 //! Our counters against those of `perf stat`, over a fixed piece of work.
 //!
-//! `perf stat` counts a whole process. Two sizes of the work are run, and the difference between their counts is the work's alone.
+//! `perf stat` counts a whole process. Two sizes of the work are run, and the difference between their counts is the
+//! work's alone.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! What the load generators whose clients are threads in closed loops have in common: a report, and work between requests.
+//! What the load generators whose clients are threads in closed loops have in common: a report, and work between
+//! requests.
 
 use std::io;
 use std::process::ExitCode;
@@ -32,8 +33,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of a step of this length that began then, when the process had used so much CPU time. Clients that wait for their last answer are
-    /// past its end; what they get then is not counted. Of each client, what it saw and why it failed.
+    /// Of a step of this length that began then, when the process had used so much CPU time. Clients that wait for
+    /// their last answer are past its end; what they get then is not counted. Of each client, what it saw and why it
+    /// failed.
     pub fn of(
         length: Duration,
         begun: Instant,
@@ -49,7 +51,8 @@ impl Report {
             parts,
             turns,
             latencies: latencies.counted(),
-            cpu_s: (own_cpu_time() - cpu).as_secs_f64() * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
+            cpu_s: (own_cpu_time() - cpu).as_secs_f64()
+                * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             errors: clients.iter().filter(|(_, why)| why.is_some()).count() as u64,
             why: clients.into_iter().find_map(|(_, why)| why),
@@ -58,7 +61,8 @@ impl Report {
 
     /// Reads what a load generator told.
     pub fn read(line: &str) -> Result<Report, WorkloadError> {
-        serde_json::from_str(line).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))
+        serde_json::from_str(line)
+            .map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))
     }
 
     /// The report as the step of a workload, whose clients can use so many CPUs at most.
@@ -66,12 +70,15 @@ impl Report {
         let transactions: u64 = self.parts.iter().sum();
         if transactions == 0 {
             let why = self.why.unwrap_or_else(|| "the server answered nothing".into());
-            return Err(WorkloadError::Failed(format!("no transaction was completed in {:.1} s: {why}", self.elapsed_s)));
+            return Err(WorkloadError::Failed(format!(
+                "no transaction was completed in {:.1} s: {why}",
+                self.elapsed_s
+            )));
         }
         let busy = self.cpu_s / (self.elapsed_s * self.cpus.min(most_cpus).max(1) as f64);
         // Where the database is within the client, its CPU time is the server's.
-        let saturated =
-            (busy > SATURATED && !embedded).then(|| format!("the load generator used {:.0} % of the CPUs it may use", busy * 100.0));
+        let saturated = (busy > SATURATED && !embedded)
+            .then(|| format!("the load generator used {:.0} % of the CPUs it may use", busy * 100.0));
         let seconds = self.elapsed_s / self.parts.len() as f64;
         let mut client = ClientReport {
             cpu_seconds: if embedded { 0.0 } else { self.cpu_s },
@@ -102,7 +109,8 @@ pub(crate) fn stamp(writer: Option<&ThreadWriter>, connection: u32, asked: u64, 
     }
 }
 
-/// Makes a step by `ask`. A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
+/// Makes a step by `ask`. A plant that bites hard on a busy machine may let nothing through in a short step: it gets a
+/// longer one.
 pub(crate) fn until_something(
     length: Duration,
     mut ask: impl FnMut(Duration) -> Result<Result<Step, WorkloadError>, WorkloadError>,

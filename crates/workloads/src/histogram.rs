@@ -1,8 +1,8 @@
 //! A histogram of latencies that keeps every sample and is wrong by at most half a percent.
 //!
-//! Buckets are linear below 256 and log-linear above: each power of two is cut into 128 equal parts (the scheme of HdrHistogram,
-//! <https://hdrhistogram.org>). A value is told as the middle of its bucket, so the error is at most 1/256. The whole range of a
-//! `u64` fits, so there is no limit above which a sample would be dropped or cut.
+//! Buckets are linear below 256 and log-linear above: each power of two is cut into 128 equal parts (the scheme of
+//! HdrHistogram, <https://hdrhistogram.org>). A value is told as the middle of its bucket, so the error is at most
+//! 1/256. The whole range of a `u64` fits, so there is no limit above which a sample would be dropped or cut.
 
 /// Buckets per power of two.
 const PARTS: u64 = 1 << PART_BITS;

@@ -1,7 +1,7 @@
 //! Servers and programs under load.
 //!
-//! A [`Workload`] starts something, puts a number of clients on it for a while, and tells how many transactions were done, how
-//! long each took, and how the client itself fared. It neither observes the server nor judges the figures.
+//! A [`Workload`] starts something, puts a number of clients on it for a while, and tells how many transactions were
+//! done, how long each took, and how the client itself fared. It neither observes the server nor judges the figures.
 
 mod closed_loop;
 pub mod database;
@@ -24,11 +24,12 @@ pub use fingerpost_sys::stamps::{Drained, Stamp, Stamps};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it out.
+/// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it
+/// out.
 pub const WATCHER: &str = "fp-watcher";
 
-/// Parameters of rows of a private server that was started behind other words (`taskset -c 0`, `strace`): they state them, for it is not the
-/// same server. Without any they state nothing.
+/// Parameters of rows of a private server that was started behind other words (`taskset -c 0`, `strace`): they state
+/// them, for it is not the same server. Without any they state nothing.
 pub fn behind(params: Params, prefix: &[String]) -> Params {
     match unstated::prefix(&prefix.join(" ")) {
         Some(words) => params.with(unstated::SERVER_PREFIX, words),
@@ -53,7 +54,8 @@ pub enum WorkloadError {
 /// The processes of a workload, for observers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subjects {
-    /// The server's processes (its children are found by the observer). Their threads' time is what a budget takes apart.
+    /// The server's processes (its children are found by the observer). Their threads' time is what a budget takes
+    /// apart.
     pub servers: Vec<i32>,
     /// The load generator's processes.
     pub clients: Vec<i32>,
@@ -96,8 +98,8 @@ pub struct Stall {
 pub struct Step {
     /// Transactions completed within the step.
     pub transactions: u64,
-    /// Round trips on connections that these took, the embedded database's statements included: as many as transactions where each is
-    /// one. What is stamped ([`Workload::stamps`]) and what the kernel sees are round trips.
+    /// Round trips on connections that these took, the embedded database's statements included: as many as transactions
+    /// where each is one. What is stamped ([`Workload::stamps`]) and what the kernel sees are round trips.
     pub turns: u64,
     /// The step's length.
     pub elapsed: Duration,
@@ -146,8 +148,9 @@ pub trait Workload {
     /// Starts what is to be loaded and fills it with data. Ready when it returns.
     fn start(&mut self) -> Result<(), WorkloadError>;
 
-    /// Starts server and load generators again, with the data that they have: one start of a server differs from the next (where its memory
-    /// lies, what its hash tables look like), and repetitions over several starts tell by how much. Says whether it did: not where the server is not ours.
+    /// Starts server and load generators again, with the data that they have: one start of a server differs from the
+    /// next (where its memory lies, what its hash tables look like), and repetitions over several starts tell by how
+    /// much. Says whether it did: not where the server is not ours.
     fn renew(&mut self) -> Result<bool, WorkloadError> {
         Ok(false)
     }
@@ -158,21 +161,28 @@ pub trait Workload {
     /// The processes to observe. Valid after [`Workload::start`].
     fn subjects(&self) -> Subjects;
 
-    /// Warms up, then loads the server as one step says for about this long. A workload has this or [`Workload::step_observed`].
+    /// Warms up, then loads the server as one step says for about this long. A workload has this or
+    /// [`Workload::step_observed`].
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
         self.step_observed(params, length, &mut || {})
     }
 
-    /// As [`Workload::step`], and calls `begun` when every client is connected and the load begins, which observers wait for.
-    fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
+    /// As [`Workload::step`], and calls `begun` when every client is connected and the load begins, which observers
+    /// wait for.
+    fn step_observed(
+        &mut self,
+        params: &Params,
+        length: Duration,
+        begun: &mut dyn FnMut(),
+    ) -> Result<Step, WorkloadError> {
         begun();
         self.step(params, length)
     }
 
-    /// The load generators' account of each round trip, once they were started; nothing where they keep none. Whoever follows requests
-    /// switches it on when a window opens, off when it closes, and drains it then; stamps that lie partly outside the window are to be
-    /// left out by their times. The embedded database's are of whole transactions, because nothing of them is seen from outside but
-    /// the thread.
+    /// The load generators' account of each round trip, once they were started; nothing where they keep none. Whoever
+    /// follows requests switches it on when a window opens, off when it closes, and drains it then; stamps that lie
+    /// partly outside the window are to be left out by their times. The embedded database's are of whole transactions,
+    /// because nothing of them is seen from outside but the thread.
     fn stamps(&self) -> Option<Stamps> {
         None
     }

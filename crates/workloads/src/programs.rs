@@ -26,7 +26,9 @@ pub fn is_program(file: &Path) -> bool {
 pub fn postgresql_versions() -> Vec<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for entry in fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten() {
-        found.extend(entry.file_name().to_str().and_then(|n| n.parse().ok()).map(|version| (version, entry.path().join("bin"))));
+        found.extend(
+            entry.file_name().to_str().and_then(|n| n.parse().ok()).map(|version| (version, entry.path().join("bin"))),
+        );
     }
     found.sort();
     found.into_iter().rev().map(|(_, path)| path).collect()

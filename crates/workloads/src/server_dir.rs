@@ -7,9 +7,9 @@
 //! └─ data, run …   the server's own: handed over once, while empty; from then on only the server opens anything in it
 //! ```
 //!
-//! An account such as `www-data` runs other programs too, and a private server may itself be made to misbehave. Whoever can write to
-//! a directory can put a symbolic link where root is about to open, write or chown a file; so root does none of that in there. It
-//! removes the directory at the end, which follows no link.
+//! An account such as `www-data` runs other programs too, and a private server may itself be made to misbehave. Whoever
+//! can write to a directory can put a symbolic link where root is about to open, write or chown a file; so root does
+//! none of that in there. It removes the directory at the end, which follows no link.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -37,7 +37,8 @@ impl Account {
     /// `nobody` and `nogroup` on every Linux.
     pub const NOBODY: Account = Account { uid: 65_534, gid: 65_534 };
 
-    /// The first of these users that the system has, else nobody; nothing when we are not root and a server runs as ourselves.
+    /// The first of these users that the system has, else nobody; nothing when we are not root and a server runs as
+    /// ourselves.
     pub fn for_server(names: &[&str]) -> Option<Account> {
         if !rustix::process::geteuid().is_root() {
             return None;
@@ -46,8 +47,8 @@ impl Account {
         Some(Account::find(&passwd, names).unwrap_or(Account::NOBODY))
     }
 
-    /// The first of these users in a `passwd` that is not root. It is read as a file, because a static program cannot ask the name
-    /// service.
+    /// The first of these users in a `passwd` that is not root. It is read as a file, because a static program cannot
+    /// ask the name service.
     fn find(passwd: &str, names: &[&str]) -> Option<Account> {
         names.iter().find_map(|name| {
             let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
@@ -107,8 +108,9 @@ impl ServerDir {
         Ok(path)
     }
 
-    /// Sets up a command to run as the server's account: in this directory, with its output here, with `run` as its home and for its
-    /// temporary files, and without what the user has set for servers, clients and passwords of their own.
+    /// Sets up a command to run as the server's account: in this directory, with its output here, with `run` as its
+    /// home and for its temporary files, and without what the user has set for servers, clients and passwords of their
+    /// own.
     ///
     /// # Errors
     /// No further descriptor can be had.
@@ -135,8 +137,18 @@ impl ServerDir {
 }
 
 /// Variables that direct servers and their tools to places of the user's own.
-const FOREIGN: [&str; 10] =
-    ["PGDATA", "PGHOST", "PGPORT", "PGOPTIONS", "PGSERVICE", "PGSERVICEFILE", "MYSQL_HOME", "MYSQL_UNIX_PORT", "XDG_RUNTIME_DIR", "NGINX"];
+const FOREIGN: [&str; 10] = [
+    "PGDATA",
+    "PGHOST",
+    "PGPORT",
+    "PGOPTIONS",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "MYSQL_HOME",
+    "MYSQL_UNIX_PORT",
+    "XDG_RUNTIME_DIR",
+    "NGINX",
+];
 
 /// The end of a file that others may be writing to.
 pub fn tail(file: &File) -> String {
@@ -156,7 +168,8 @@ pub fn make_passable(path: &Path) -> io::Result<()> {
     open_directory(path)?.set_permissions(Permissions::from_mode(0o711))
 }
 
-/// Makes a directory that is the account's own from its first moment on, and empty. Its parent must be a directory of ours.
+/// Makes a directory that is the account's own from its first moment on, and empty. Its parent must be a directory of
+/// ours.
 ///
 /// # Errors
 /// The system's; also when something of this name exists.
@@ -195,7 +208,8 @@ mod tests {
 
     #[test]
     fn an_account_is_found_by_its_whole_name_and_root_is_none() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\nfake:x:0:5::/:/bin/sh\nmysql2:x:1:1::/:x\nmysql:x:106:111::/nonexistent:/bin/false\nnobody:x:65534:65534::/:\n";
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nfake:x:0:5::/:/bin/sh\nmysql2:x:1:1::/:x\n\
+            mysql:x:106:111::/nonexistent:/bin/false\nnobody:x:65534:65534::/:\n";
         assert_eq!(Account::find(passwd, &["mysql", "nobody"]), Some(Account { uid: 106, gid: 111 }));
         assert_eq!(Account::find(passwd, &["postgres", "nobody"]), Some(Account::NOBODY));
         assert_eq!(Account::find(passwd, &["fake", "root", "my"]), None);
@@ -225,6 +239,9 @@ mod tests {
         assert_eq!(mode(&dir.hand_over("data").unwrap()), 0o700);
         assert_eq!(mode(&dir.write("conf", b"x").unwrap()), 0o644);
         assert_eq!(mode(&dir.output_path()), 0o600);
-        assert!(dir.hand_over("data").is_err() && dir.write("conf", b"y").is_err(), "what exists is never handed over or overwritten");
+        assert!(
+            dir.hand_over("data").is_err() && dir.write("conf", b"y").is_err(),
+            "what exists is never handed over or overwritten"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Worker processes: this same binary, started again with an internal first argument.
 //!
-//! A load generator or a server of our own is always a process of its own, so that its CPU time, its memory and its descriptors are
-//! told apart from those of the process that conducts the run. [`crate::workers`] lists them.
+//! A load generator or a server of our own is always a process of its own, so that its CPU time, its memory and its
+//! descriptors are told apart from those of the process that conducts the run. [`crate::workers`] lists them.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -21,14 +21,17 @@ pub(crate) const MARK: &str = "--fingerpost-worker";
 pub fn end_of(child: &mut Child) -> String {
     match child::wait_deadline(child, Instant::now() + Duration::from_secs(2)) {
         Ok(Some(status)) if status.signal() == Some(libc::SIGKILL) => {
-            "was killed (SIGKILL), which the kernel does where memory runs out: give it more, or raise the control group's limit".to_owned()
+            "was killed (SIGKILL), which the kernel does where memory runs out: give it more, or raise the control \
+             group's limit"
+                .to_owned()
         }
         Ok(Some(status)) => format!("ended unexpectedly ({status})"),
         _ => "said no more".to_owned(),
     }
 }
 
-/// The command that starts a worker. It is this very program (`/proc/self/exe`, so that it is found even when the file was replaced).
+/// The command that starts a worker. It is this very program (`/proc/self/exe`, so that it is found even when the file
+/// was replaced).
 pub fn command(name: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     mark(&mut command, name);

@@ -42,8 +42,8 @@ pub fn dispatch() -> Option<ExitCode> {
     Some(run(args.collect()))
 }
 
-/// Where memory runs out, a worker costs one row and the conducting process all of them; other programs of the host nothing of ours is
-/// worth. So the kernel is to kill a worker first.
+/// Where memory runs out, a worker costs one row and the conducting process all of them; other programs of the host
+/// nothing of ours is worth. So the kernel is to kill a worker first.
 fn offer_to_kernel() {
     // Without /proc the kernel chooses by size, as ever.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");

@@ -16,7 +16,8 @@ use fingerpost_workloads::desktop::{Desktop, Task};
 use fingerpost_workloads::{Step, Workload, WorkloadError};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// The first argument that makes this program a run that waits to be killed: then come the root of its scratch directory and settings.
+/// The first argument that makes this program a run that waits to be killed: then come the root of its scratch
+/// directory and settings.
 const VICTIM: &str = "--victim";
 
 fn main() -> ExitCode {
@@ -81,7 +82,8 @@ fn every_turn_of_a_desktops_tasks_is_accounted_for() -> Result<(), Failed> {
     for _ in 0..2 {
         desktop.begin(Duration::ZERO, Duration::from_millis(500))?;
         let all = desktop.end()?;
-        let due: Vec<(Task, u64)> = all.iter().map(|(task, t)| (*task, t.latencies.iter().map(|(_, n)| n).sum())).collect();
+        let due: Vec<(Task, u64)> =
+            all.iter().map(|(task, t)| (*task, t.latencies.iter().map(|(_, n)| n).sum())).collect();
         assert_eq!(due, [(Task::Waker, 50), (Task::Exec, 10), (Task::Read, 50)]);
         for (task, turns) in all {
             assert_eq!((turns.failed, turns.why), (0, None), "{task:?}");
@@ -115,7 +117,11 @@ fn check(step: &Step) {
     assert!(step.client.errors.is_empty(), "{:?}", step.client.errors);
     assert!(step.elapsed > Duration::ZERO);
     let recorded: u64 = step.latencies.iter().map(|(_, n)| n).sum();
-    assert!(recorded.abs_diff(step.transactions) <= step.client.generators as u64, "{recorded} latencies, {}", step.transactions);
+    assert!(
+        recorded.abs_diff(step.transactions) <= step.client.generators as u64,
+        "{recorded} latencies, {}",
+        step.transactions
+    );
     assert!(step.latencies.is_sorted_by_key(|(ns, _)| *ns) && step.latencies[0].0 > 0);
     // In a closed loop no more time can be spent in transactions than the clients had.
     let busy: f64 = step.latencies.iter().map(|(ns, n)| *ns as f64 * *n as f64 / 1e9).sum();
@@ -130,7 +136,9 @@ fn step(workload: &mut Database, params: &Params, length: Duration) -> Result<St
     let mut length = length;
     loop {
         match workload.step(params, length) {
-            Err(e) if e.to_string().contains("no transaction completed") && length < Duration::from_secs(10) => length *= 4,
+            Err(e) if e.to_string().contains("no transaction completed") && length < Duration::from_secs(10) => {
+                length *= 4
+            }
             other => return Ok(other?),
         }
     }
@@ -163,7 +171,10 @@ fn course(options: Options) -> Result<String, Failed> {
     for _ in 0..2 {
         let imported = workload.import()?;
         assert_eq!(imported.rows, 36_000 * scale);
-        assert!(imported.bytes > 5_000_000 * scale && imported.statements > 20 && imported.took > Duration::ZERO, "{imported:?}");
+        assert!(
+            imported.bytes > 5_000_000 * scale && imported.statements > 20 && imported.took > Duration::ZERO,
+            "{imported:?}"
+        );
     }
     // And what is under load is as it was.
     check(&step(&mut workload, &first, Duration::from_millis(200))?);
@@ -191,11 +202,14 @@ fn a_point_look_up_is_a_mix_of_its_own() -> Result<(), Failed> {
     course(options(&[("clients", "2"), ("mix", "point"), ("scale", "2")])?).map(drop)
 }
 
-/// The generator's own account holds every round trip of the step, no overlap on a connection, and nothing while it is off.
+/// The generator's own account holds every round trip of the step, no overlap on a connection, and nothing while it is
+/// off.
 fn every_round_trip_is_stamped_while_it_is_asked_for() -> Result<(), Failed> {
-    for settings in
-        [&[("mix", "write"), ("synchronous", "off")][..], &[("mix", "write"), ("engine", "mariadb")], &[("engine", "postgresql")]]
-    {
+    for settings in [
+        &[("mix", "write"), ("synchronous", "off")][..],
+        &[("mix", "write"), ("engine", "mariadb")],
+        &[("engine", "postgresql")],
+    ] {
         let options = options(&[settings, &[("clients", "3")]].concat())?;
         if !here(&options)? {
             continue;
@@ -216,16 +230,29 @@ fn every_round_trip_is_stamped_while_it_is_asked_for() -> Result<(), Failed> {
         assert!(stamps.drain().stamps.is_empty());
         workload.stop();
         if params.text("mix") == Some("write") {
-            assert!(step.turns > 2 * step.transactions, "{} round trips, {} transactions", step.turns, step.transactions);
+            assert!(
+                step.turns > 2 * step.transactions,
+                "{} round trips, {} transactions",
+                step.turns,
+                step.transactions
+            );
         } else {
             assert_eq!(step.turns, step.transactions);
         }
         let least = if embedded { step.transactions } else { step.turns };
-        assert!(drained.lost == 0 && drained.stamps.len() as u64 >= least, "{} of {least}, {} lost", drained.stamps.len(), drained.lost);
+        assert!(
+            drained.lost == 0 && drained.stamps.len() as u64 >= least,
+            "{} of {least}, {} lost",
+            drained.stamps.len(),
+            drained.lost
+        );
         for connection in 0..3 {
             let own: Vec<_> = drained.stamps.iter().filter(|s| s.connection == connection).collect();
             assert!(!own.is_empty() && own.iter().all(|s| s.tid == own[0].tid));
-            assert!(own.windows(2).all(|pair| pair[0].end <= pair[1].start + 1000), "round trips of one connection overlap");
+            assert!(
+                own.windows(2).all(|pair| pair[0].end <= pair[1].start + 1000),
+                "round trips of one connection overlap"
+            );
         }
     }
     Ok(())
@@ -248,7 +275,8 @@ fn data_goes_where_the_user_wants_it_and_is_removed() -> Result<(), Failed> {
 
 fn mariadb_with_each_storage_engine() -> Result<(), Failed> {
     for (storage, cache, mix) in [("myisam", "on", "read"), ("innodb", "off", "write"), ("aria", "off", "read")] {
-        let settings = [("engine", "mariadb"), ("storage", storage), ("query_cache", cache), ("mix", mix), ("clients", "1,6")];
+        let settings =
+            [("engine", "mariadb"), ("storage", storage), ("query_cache", cache), ("mix", mix), ("clients", "1,6")];
         let options = options(&settings)?;
         if !here(&options)? {
             return Ok(());
@@ -274,12 +302,16 @@ fn a_bad_variable_is_told_with_the_servers_own_words() -> Result<(), Failed> {
 
 fn postgresql_reads_and_writes() -> Result<(), Failed> {
     for mix in ["read", "write"] {
-        let options = options(&[("engine", "postgresql"), ("mix", mix), ("clients", "1,6"), ("server.shared_buffers", "64MB")])?;
+        let options =
+            options(&[("engine", "postgresql"), ("mix", mix), ("clients", "1,6"), ("server.shared_buffers", "64MB")])?;
         if !here(&options)? {
             return Ok(());
         }
         let told = course(options)?;
-        assert!(told.contains("PostgreSQL") && told.contains("shared_buffers=64MB") && told.contains("fsync=on"), "{told}");
+        assert!(
+            told.contains("PostgreSQL") && told.contains("shared_buffers=64MB") && told.contains("fsync=on"),
+            "{told}"
+        );
     }
     Ok(())
 }
@@ -326,8 +358,13 @@ fn own_server(engine: &str) -> Result<(), Failed> {
     let mut server = Database::new(private, &mut outer);
     server.start()?;
     let url = match engine {
-        "mariadb" => format!("mysql://root@localhost/bench?socket={}/database-mariadb-0/run/server.sock", home.display()),
-        _ => format!("postgres://fingerpost@localhost/bench?socket={}/database-postgresql-0/run/.s.PGSQL.5432", home.display()),
+        "mariadb" => {
+            format!("mysql://root@localhost/bench?socket={}/database-mariadb-0/run/server.sock", home.display())
+        }
+        _ => format!(
+            "postgres://fingerpost@localhost/bench?socket={}/database-postgresql-0/run/.s.PGSQL.5432",
+            home.display()
+        ),
     };
     for _ in 0..2 {
         let (_base, mut scratch) = scratch()?;
@@ -386,7 +423,9 @@ fn a_dead_server_is_an_error_and_not_a_hang() -> Result<(), Failed> {
 /// Starts the workload, says which processes it has, and waits to be killed.
 fn victim(root: &Path, settings: &[String]) -> ExitCode {
     let settings: Vec<(&str, &str)> = settings.iter().filter_map(|s| s.split_once('=')).collect();
-    let (Ok(options), Ok(mut scratch)) = (options(&settings), Scratch::create_in(root)) else { return ExitCode::FAILURE };
+    let (Ok(options), Ok(mut scratch)) = (options(&settings), Scratch::create_in(root)) else {
+        return ExitCode::FAILURE;
+    };
     let mut workload = Database::new(options, &mut scratch);
     if let Err(e) = workload.start() {
         eprintln!("{e}");
@@ -402,7 +441,8 @@ fn victim(root: &Path, settings: &[String]) -> ExitCode {
 }
 
 fn start_victim(base: &Path, settings: &[&str]) -> Result<(Child, Vec<i32>), Failed> {
-    let mut victim = Command::new("/proc/self/exe").arg(VICTIM).arg(base.join("r")).args(settings).stdout(Stdio::piped()).spawn()?;
+    let mut victim =
+        Command::new("/proc/self/exe").arg(VICTIM).arg(base.join("r")).args(settings).stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     BufReader::new(victim.stdout.take().ok_or("no pipe")?).read_line(&mut line)?;
     let pids: Vec<i32> = line.split_whitespace().filter_map(|p| p.parse().ok()).collect();
@@ -428,7 +468,8 @@ fn killed(engine: &str) -> Result<(), Failed> {
     let root = base.path().join("r");
     let told = sweep_in(&root);
     assert!(told.iter().any(|s| s.contains("removed the work directory")), "{told:?}");
-    let left: Vec<PathBuf> = fs::read_dir(&root)?.flatten().map(|e| e.path()).filter(|p| !p.ends_with("control")).collect();
+    let left: Vec<PathBuf> =
+        fs::read_dir(&root)?.flatten().map(|e| e.path()).filter(|p| !p.ends_with("control")).collect();
     assert!(left.is_empty(), "{left:?}");
     let deadline = Instant::now() + Duration::from_secs(60);
     for (pid, start) in started {

@@ -1,4 +1,5 @@
-//! The server that stamps its own stages, under load; the program itself is the server, the peer and the load generator.
+//! The server that stamps its own stages, under load; the program itself is the server, the peer and the load
+//! generator.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,13 +42,16 @@ fn load(mix: Mix, clients: usize) -> Result<(Step, Drained, Vec<Served>), Failed
 
 /// Every request that the client stamped is in the log, and the log's stages fill it.
 fn whole(shape: Shape) -> Result<(), Failed> {
-    let orders = [(Kind::Work, 300), (Kind::Timer, 500), (Kind::Calls, 200)].map(|(kind, micros)| Order { kind, micros }).to_vec();
+    let orders = [(Kind::Work, 300), (Kind::Timer, 500), (Kind::Calls, 200)]
+        .map(|(kind, micros)| Order { kind, micros })
+        .to_vec();
     let (step, drained, served) = load(Mix { seed: 5, shape, orders, most: 3, slow: None }, 2)?;
     assert!(step.transactions > 0 && drained.lost == 0);
     assert!(drained.stamps.len() as u64 >= step.transactions);
     for stamp in &drained.stamps {
         // The server may be preempted between its answer and the reading of its clock, so that its last stage counts.
-        let within = |s: &Served| s.received >= stamp.start && s.stages.last().is_some_and(|last| last.end <= stamp.end);
+        let within =
+            |s: &Served| s.received >= stamp.start && s.stages.last().is_some_and(|last| last.end <= stamp.end);
         assert!(served.iter().any(within), "a request is not in the log");
     }
     for request in &served {

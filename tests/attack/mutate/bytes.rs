@@ -131,12 +131,21 @@ pub fn damage(rng: &mut Rng, input: &[u8]) -> Vec<u8> {
             6 => splice(
                 &mut bytes,
                 at,
-                [&b"\xff\xfe"[..], b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbb\xbf", b"\x1f\x8b\x08\0"][rng.usize(..6)],
+                [
+                    &b"\xff\xfe"[..],
+                    b"\xc0\x80",
+                    b"\xed\xa0\x80",
+                    b"\xf4\x90\x80\x80",
+                    b"\xef\xbb\xbf",
+                    b"\x1f\x8b\x08\0",
+                ][rng.usize(..6)],
             ),
             7 if rng.u8(..6) == 0 => bytes.extend_from_slice(input),
-            8 if rng.u8(..6) == 0 => {
-                splice(&mut bytes, at, &[b"[", b"{", b"\"", b" ", b"\n", b"\0"][rng.usize(..6)].repeat(rng.usize(1..100_000)))
-            }
+            8 if rng.u8(..6) == 0 => splice(
+                &mut bytes,
+                at,
+                &[b"[", b"{", b"\"", b" ", b"\n", b"\0"][rng.usize(..6)].repeat(rng.usize(1..100_000)),
+            ),
             _ if at < bytes.len() => bytes[at] = if rng.bool() { rng.u8(..) } else { bytes[at] ^ (1 << rng.u8(..8)) },
             _ => {}
         }

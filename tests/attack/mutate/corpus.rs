@@ -1,6 +1,7 @@
 //! What once failed, replayed.
 //!
-//! Files of `tests/attack/corpus` are named after their kind and the seed at which they were found; each goes through every command.
+//! Files of `tests/attack/corpus` are named after their kind and the seed at which they were found; each goes through
+//! every command.
 
 use std::path::PathBuf;
 

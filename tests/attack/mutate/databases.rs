@@ -44,7 +44,8 @@ fn made(dir: &Path, file: &Path, store: &str) -> Vec<u8> {
     fs::read(file).unwrap()
 }
 
-/// Damage of the kinds that engines meet: bits, numbers where pages keep theirs, pages in the place of others, a file cut short.
+/// Damage of the kinds that engines meet: bits, numbers where pages keep theirs, pages in the place of others, a file
+/// cut short.
 fn damage(rng: &mut Rng, base: &[u8]) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for _ in 0..rng.usize(1..9) {
@@ -62,8 +63,16 @@ fn damage(rng: &mut Rng, base: &[u8]) -> Vec<u8> {
                 bytes[page..end].copy_from_slice(&copy[..end - page]);
             }
             2 => put(&mut bytes, at, &rng.u16(..).to_le_bytes()),
-            3 => put(&mut bytes, at, &[0, 1, 0x7fff_ffff, u32::MAX, rng.u32(..), rng.u32(..64)][rng.usize(..6)].to_le_bytes()),
-            4 => put(&mut bytes, at, &[0, 1, i64::MAX as u64, u64::MAX, rng.u64(..), rng.u64(..64)][rng.usize(..6)].to_le_bytes()),
+            3 => put(
+                &mut bytes,
+                at,
+                &[0, 1, 0x7fff_ffff, u32::MAX, rng.u32(..), rng.u32(..64)][rng.usize(..6)].to_le_bytes(),
+            ),
+            4 => put(
+                &mut bytes,
+                at,
+                &[0, 1, i64::MAX as u64, u64::MAX, rng.u64(..), rng.u64(..64)][rng.usize(..6)].to_le_bytes(),
+            ),
             5 => put(&mut bytes, at, &vec![rng.u8(..); rng.usize(1..64)]),
             _ => put(&mut bytes, at, &[rng.u8(..)]),
         }
@@ -85,7 +94,8 @@ fn attack(rng: &mut Rng, dir: &Path, bytes: &[u8]) -> Result<bool, Fault> {
     fs::write(&file, bytes).unwrap();
     let length = bytes.len() as u64;
     let verified = judge(&mut site(&["verify", name]), length)?.status.success();
-    let listed = judge(&mut site(&["ls", name, ["", "section1", "section2/part0"][rng.usize(..3)]]), length)?.status.success();
+    let listed =
+        judge(&mut site(&["ls", name, ["", "section1", "section2/part0"][rng.usize(..3)]]), length)?.status.success();
     let page = ["large.txt", "section1/part1/page1.html", "none"][rng.usize(..3)];
     match rng.u8(..2) {
         0 => match judge(&mut site(&["get", name, page]), length) {

@@ -49,8 +49,11 @@ fn another_number(rng: &mut Rng, line: &str) -> String {
 }
 
 fn mutated(rng: &mut Rng, hyperfine: &Node) -> (&'static str, Vec<u8>) {
-    let (tool, text) =
-        if rng.bool() { ("hyperfine", json::damage(rng, hyperfine, hyperfine).render()) } else { ("lmbench", damaged_lines(rng)) };
+    let (tool, text) = if rng.bool() {
+        ("hyperfine", json::damage(rng, hyperfine, hyperfine).render())
+    } else {
+        ("lmbench", damaged_lines(rng))
+    };
     (tool, if rng.u8(..5) == 0 { bytes::damage(rng, &text) } else { text })
 }
 
@@ -79,7 +82,8 @@ fn attack(said: &str, text: &[u8], shown: &[&[&str]]) -> Result<bool, Fault> {
     if !ended.status.success() {
         return Ok(false);
     }
-    let kept: u64 = std::fs::read_dir(dir.path().join("runs")).unwrap().flatten().map(|e| e.metadata().unwrap().len()).sum();
+    let kept: u64 =
+        std::fs::read_dir(dir.path().join("runs")).unwrap().flatten().map(|e| e.metadata().unwrap().len()).sum();
     shown.iter().try_for_each(|words| judge(&mut command(words), 2 * kept).map(drop)).map(|()| true)
 }
 
@@ -96,6 +100,7 @@ fn mutated_imports() {
         let (tool, text) = mutated(&mut rng, &base);
         // Sometimes as what another tool wrote.
         let said = if rng.u8(..5) == 0 { ["fingerpost", "hyperfine", "lmbench"][rng.usize(..3)] } else { tool };
-        attack(said, &text, &[SHOWN[rng.usize(..SHOWN.len())]]).inspect_err(|_| drop(keep(&format!("imports-{tool}"), seed, "txt", &text)))
+        attack(said, &text, &[SHOWN[rng.usize(..SHOWN.len())]])
+            .inspect_err(|_| drop(keep(&format!("imports-{tool}"), seed, "txt", &text)))
     });
 }

@@ -59,8 +59,8 @@ impl Node {
         }
     }
 
-    /// A node on a random way down, so that the few nodes near the root are met as often as the many samples far below. Values of the
-    /// keys in `spared` are not met.
+    /// A node on a random way down, so that the few nodes near the root are met as often as the many samples far below.
+    /// Values of the keys in `spared` are not met.
     fn pick(&mut self, rng: &mut Rng, spared: &[&str]) -> &mut Node {
         let below: Vec<usize> = match self {
             Node::List(items) => (0..items.len()).collect(),
@@ -99,15 +99,18 @@ pub fn damage(rng: &mut Rng, base: &Node, other: &Node) -> Node {
 }
 
 /// Keys whose values are words of the format or checked first: another value would be refused at once.
-const SPARED: &[&str] = &["schema", "id", "unit", "better", "outcome", "profile", "layer", "status", "disturbed", "confidence"];
+const SPARED: &[&str] =
+    &["schema", "id", "unit", "better", "outcome", "profile", "layer", "status", "disturbed", "confidence"];
 
-/// The document with one to five changes after which it is still likely to be read: extreme numbers of the same type, hostile texts,
-/// few, many and repeated items.
+/// The document with one to five changes after which it is still likely to be read: extreme numbers of the same type,
+/// hostile texts, few, many and repeated items.
 pub fn bend(rng: &mut Rng, base: &Node) -> Node {
     let mut document = base.clone();
     for _ in 0..rng.usize(1..6) {
         match document.pick(rng, SPARED) {
-            Node::Raw(number) if number != "null" && number != "true" && number != "false" => *number = same_type(rng, number),
+            Node::Raw(number) if number != "null" && number != "true" && number != "false" => {
+                *number = same_type(rng, number)
+            }
             Node::Raw(_) => {}
             Node::Text(text) => hostile_text(rng, text),
             Node::List(items) => bend_list(rng, items),
@@ -119,8 +122,21 @@ pub fn bend(rng: &mut Rng, base: &Node) -> Node {
 
 /// A number that the same field can hold, whatever it means there.
 fn same_type(rng: &mut Rng, old: &str) -> String {
-    let floats =
-        ["0.0", "-0.0", "-1.0", "1e308", "-1e308", "5e-324", "1e-300", "1e18", "0.5", "1.7976931348623157e308", "-5e-324", "1e16", "100.0"];
+    let floats = [
+        "0.0",
+        "-0.0",
+        "-1.0",
+        "1e308",
+        "-1e308",
+        "5e-324",
+        "1e-300",
+        "1e18",
+        "0.5",
+        "1.7976931348623157e308",
+        "-5e-324",
+        "1e16",
+        "100.0",
+    ];
     let whole = ["0", "1", "2", "255", "65535", "4294967295", "4294967294", "100000", "2147483648"];
     let wide = ["18446744073709551615", "9223372036854775807", "9223372036854775808", "9007199254740993"];
     match old.contains(['.', 'e']) {
@@ -181,7 +197,9 @@ fn odd(rng: &mut Rng) -> Node {
         7 => Node::Raw(format!("[{}\"\"]", "\"\",".repeat(rng.usize(1..50_000)))),
         8 => Node::Raw(format!("[{}{{}}]", "{},".repeat(rng.usize(1..20_000)))),
         9 => Node::Raw(
-            ["\"\\ud800\"", "\"\\u0000\"", "\"\\u001b[2J\"", "\"\\u202e\"", "\"\\x\"", "'a'", "\"\u{1}\"", "/**/0"][rng.usize(..8)].into(),
+            ["\"\\ud800\"", "\"\\u0000\"", "\"\\u001b[2J\"", "\"\\u202e\"", "\"\\x\"", "'a'", "\"\u{1}\"", "/**/0"]
+                [rng.usize(..8)]
+            .into(),
         ),
         _ => Node::Raw(NUMBERS[rng.usize(..NUMBERS.len())].into()),
     }

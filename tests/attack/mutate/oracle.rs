@@ -13,7 +13,8 @@ use fingerpost_sys::child;
 /// The kinds of fault, in the order of the table.
 pub const KINDS: &[&str] = &["abort", "hang", "memory", "control", "sentence"];
 
-/// The most processor time that one small input may cost. Processor time, because the machine may be busy with other things.
+/// The most processor time that one small input may cost. Processor time, because the machine may be busy with other
+/// things.
 const CPU: Duration = Duration::from_secs(5);
 /// When a command that does not end is killed.
 const WALL: Duration = Duration::from_secs(240);
@@ -79,12 +80,18 @@ pub fn judge(command: &mut Command, input: u64) -> Result<Ended, Fault> {
         return Err(Fault::new("abort", format!("{} ended with {}: {}", shown(), ended.status, excerpt(&err))));
     }
     if ended.usage.cpu > CPU {
-        return Err(Fault::new("hang", format!("{} took {:?} of processor time for {input} bytes", shown(), ended.usage.cpu)));
+        return Err(Fault::new(
+            "hang",
+            format!("{} took {:?} of processor time for {input} bytes", shown(), ended.usage.cpu),
+        ));
     }
     let most = base().max(own_peak()) + ALLOWANCE + 4 * input;
     if ended.usage.peak_bytes > most {
         let peak = ended.usage.peak_bytes >> 20;
-        return Err(Fault::new("memory", format!("{} took {peak} MiB for {} KiB of input, over {} MiB", shown(), input >> 10, most >> 20)));
+        return Err(Fault::new(
+            "memory",
+            format!("{} took {peak} MiB for {} KiB of input, over {} MiB", shown(), input >> 10, most >> 20),
+        ));
     }
     for (name, bytes) in [("standard output", &ended.out), ("standard error", &ended.err)] {
         if let Some(what) = misleading(bytes) {
@@ -92,12 +99,16 @@ pub fn judge(command: &mut Command, input: u64) -> Result<Ended, Fault> {
         }
     }
     if matches!(ended.status.code(), Some(2 | 3)) && !is_sentence(&err) {
-        return Err(Fault::new("sentence", format!("{} ended with {} and said {:?}", shown(), ended.status, excerpt(&err))));
+        return Err(Fault::new(
+            "sentence",
+            format!("{} ended with {} and said {:?}", shown(), ended.status, excerpt(&err)),
+        ));
     }
     Ok(ended)
 }
 
-/// Whether it tells a person in one sentence why nothing came of it; a command over several files adds how many of them failed.
+/// Whether it tells a person in one sentence why nothing came of it; a command over several files adds how many of them
+/// failed.
 fn is_sentence(err: &str) -> bool {
     let lines: Vec<&str> = err.lines().collect();
     let short = lines.iter().all(|line| line.starts_with("fingerpost: ") && line.len() < 2000);
@@ -127,8 +138,8 @@ fn base() -> u64 {
     *BASE.get_or_init(|| run(binary().arg("--version")).unwrap_or_else(|f| panic!("{}", f.text)).usage.peak_bytes)
 }
 
-/// The first character that could mislead a terminal or a reader, with what stands before it. The list is not the binary's own: a gap
-/// there must not be a gap here.
+/// The first character that could mislead a terminal or a reader, with what stands before it. The list is not the
+/// binary's own: a gap there must not be a gap here.
 pub fn misleading(bytes: &[u8]) -> Option<String> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,

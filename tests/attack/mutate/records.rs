@@ -20,8 +20,13 @@ pub struct Bases {
 
 impl Bases {
     pub fn new() -> Bases {
-        let whole =
-            [fixture::run(), fixture::later_run(), fixture::with_everything(), fixture::loaded::healthy(), fixture::loaded::collapsed()];
+        let whole = [
+            fixture::run(),
+            fixture::later_run(),
+            fixture::with_everything(),
+            fixture::loaded::healthy(),
+            fixture::loaded::collapsed(),
+        ];
         let runs = whole.iter().cloned().chain(whole.iter().cloned().map(small));
         Bases { nodes: runs.map(|r| Node::from(&serde_json::to_value(r).unwrap())).collect() }
     }
@@ -74,7 +79,8 @@ impl Place {
     fn new() -> Place {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("runs")).unwrap();
-        std::fs::write(dir.path().join("good.json"), serde_json::to_vec(&fixture::loaded::collapsed()).unwrap()).unwrap();
+        std::fs::write(dir.path().join("good.json"), serde_json::to_vec(&fixture::loaded::collapsed()).unwrap())
+            .unwrap();
         Place { dir }
     }
 

@@ -26,7 +26,14 @@ struct Request {
 impl Request {
     fn get(host: &str, target: String) -> Request {
         let headers = vec![(b"Host".to_vec(), host.as_bytes().to_vec())];
-        Request { method: b"GET".into(), target: target.into(), version: b"HTTP/1.1".into(), headers, body: vec![], end: b"\r\n" }
+        Request {
+            method: b"GET".into(),
+            target: target.into(),
+            version: b"HTTP/1.1".into(),
+            headers,
+            body: vec![],
+            end: b"\r\n",
+        }
     }
 
     fn post(host: &str, target: String, kind: &str, body: Vec<u8>) -> Request {
@@ -115,14 +122,18 @@ fn damage(rng: &mut Rng, request: &mut Request, base: &str) {
         match rng.u8(..14) {
             0 => {
                 request.method =
-                    [&b"HEAD"[..], b"DELETE", b"CONNECT", b"PRI", b"get", b"", b"\x16\x03\x01", b"OPTIONS", b"G\0T"][rng.usize(..9)].into()
+                    [&b"HEAD"[..], b"DELETE", b"CONNECT", b"PRI", b"get", b"", b"\x16\x03\x01", b"OPTIONS", b"G\0T"]
+                        [rng.usize(..9)]
+                    .into()
             }
             1..=3 => request.target = [base, TARGETS[rng.usize(..TARGETS.len())]].concat().into(),
             4 => request.target = bytes::damage(rng, &request.target),
             5 => request.target.extend("x".repeat([4_000, 16_384, 65_536, 300_000][rng.usize(..4)]).bytes()),
             6 => {
                 request.version =
-                    [&b"HTTP/1.0"[..], b"HTTP/0.9", b"HTTP/2.0", b"HTTP/9.9", b"HTTP/1.1x", b"", b"HTTP/1.1 "][rng.usize(..7)].into()
+                    [&b"HTTP/1.0"[..], b"HTTP/0.9", b"HTTP/2.0", b"HTTP/9.9", b"HTTP/1.1x", b"", b"HTTP/1.1 "]
+                        [rng.usize(..7)]
+                    .into()
             }
             7..=9 => {
                 let (name, value) = HEADERS[rng.usize(..HEADERS.len())];
@@ -191,9 +202,17 @@ fn judge(answer: &[u8]) -> Result<bool, Fault> {
     }
     let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or(answer.len());
     let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
-    let status = head.strip_prefix("http/1.1 ").or(head.strip_prefix("http/1.0 ")).and_then(|rest| rest.get(..3)?.parse::<u16>().ok());
+    let status = head
+        .strip_prefix("http/1.1 ")
+        .or(head.strip_prefix("http/1.0 "))
+        .and_then(|rest| rest.get(..3)?.parse::<u16>().ok());
     match status {
-        None => return Err(Fault::new("sentence", format!("no answer of HTTP: {:?}", head.chars().take(100).collect::<String>()))),
+        None => {
+            return Err(Fault::new(
+                "sentence",
+                format!("no answer of HTTP: {:?}", head.chars().take(100).collect::<String>()),
+            ));
+        }
         Some(500) => {
             return Err(Fault::new(
                 "abort",
@@ -205,7 +224,11 @@ fn judge(answer: &[u8]) -> Result<bool, Fault> {
     if head.contains("\r\nx-injected") {
         return Err(Fault::new("control", "a header from the request's path is in the answer"));
     }
-    let shown = if head.contains("\r\ncontent-type: text/html") && !head.contains("content-encoding") { answer } else { &answer[..end] };
+    let shown = if head.contains("\r\ncontent-type: text/html") && !head.contains("content-encoding") {
+        answer
+    } else {
+        &answer[..end]
+    };
     let shown: Vec<u8> = String::from_utf8_lossy(shown).replace("\r\n", "\n").into_bytes();
     match misleading(&shown) {
         Some(what) => Err(Fault::new("control", format!("the answer has {what}"))),
@@ -291,10 +314,12 @@ fn mutated_requests_to_the_page() {
     let form = "application/x-www-form-urlencoded";
     good.push(Request::post(&host, format!("{base}/measure/stop"), form, vec![]));
     good.push(Request::post(&host, format!("{base}/zerofill/measure"), form, b"api=%ff&x".to_vec()));
-    let file =
-        b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.json\"\r\n\r\n{\"schema\":\"fingerpost/run/1\"}\r\n--b--\r\n";
+    let file = b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.json\"\r\n\r\n\
+            {\"schema\":\"fingerpost/run/1\"}\r\n--b--\r\n";
     good.push(Request::post(&host, format!("{base}/import"), "multipart/form-data; boundary=b", file.to_vec()));
-    volume("page", &server, &good, |rng| std::fs::write(runs.join(format!("{DAMAGED}.json")), bases.mutated(rng)).unwrap());
+    volume("page", &server, &good, |rng| {
+        std::fs::write(runs.join(format!("{DAMAGED}.json")), bases.mutated(rng)).unwrap()
+    });
 }
 
 /// A small site, as a directory and imported into each engine.
@@ -302,7 +327,9 @@ fn site(store: Option<&str>) -> Server {
     let home = tempfile::tempdir().unwrap();
     let tree = home.path().join("tree");
     std::fs::create_dir_all(tree.join("part")).unwrap();
-    for (name, content) in [("index.html", "<p>start"), ("part/index.html", "<p>part"), ("part/a b.html", "<p>a"), ("style.css", "p{}")] {
+    for (name, content) in
+        [("index.html", "<p>start"), ("part/index.html", "<p>part"), ("part/a b.html", "<p>a"), ("style.css", "p{}")]
+    {
         std::fs::write(tree.join(name), content.repeat(300)).unwrap();
     }
     let Some(store) = store else { return Server::start(home, &["site", "serve", "--from", "tree"]) };
@@ -329,7 +356,8 @@ fn mutated_requests_to_a_site_in_a_database() {
     attack_site("site-database", Some("lmdb"));
 }
 
-/// Requests of which two servers could disagree where they end, each with a second one behind it, and requests from where none may come.
+/// Requests of which two servers could disagree where they end, each with a second one behind it, and requests from
+/// where none may come.
 #[test]
 fn requests_that_could_be_understood_in_two_ways_are_answered_once() {
     let home = tempfile::tempdir().unwrap();
@@ -349,18 +377,25 @@ fn requests_that_could_be_understood_in_two_ways_are_answered_once() {
         ];
         for fields in fields {
             let text = format!("GET {base}/ HTTP/1.1\r\nHost: {host}\r\n{fields}{second}");
-            let answer =
-                String::from_utf8(server.converse(&[text.as_bytes()]).unwrap_or_else(|f| panic!("{fields:?}: {}", f.text))).unwrap();
+            let answer = String::from_utf8(
+                server.converse(&[text.as_bytes()]).unwrap_or_else(|f| panic!("{fields:?}: {}", f.text)),
+            )
+            .unwrap();
             assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{fields:?}: {answer}");
         }
         let asked = |head: &str| {
-            String::from_utf8_lossy(&server.converse(&[head.as_bytes()]).unwrap_or_else(|f| panic!("{}", f.text))).to_lowercase()
+            String::from_utf8_lossy(&server.converse(&[head.as_bytes()]).unwrap_or_else(|f| panic!("{}", f.text)))
+                .to_lowercase()
         };
         let foreign = asked(&format!("GET {base}/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"));
-        assert!(foreign.starts_with("http/1.1 421 "), "another name that was made to point here (DNS rebinding): {foreign}");
+        assert!(
+            foreign.starts_with("http/1.1 421 "),
+            "another name that was made to point here (DNS rebinding): {foreign}"
+        );
         let shared = asked(&format!("GET {base}/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
         assert!(
-            shared.contains("cross-origin-resource-policy: same-origin") && shared.contains("x-content-type-options: nosniff"),
+            shared.contains("cross-origin-resource-policy: same-origin")
+                && shared.contains("x-content-type-options: nosniff"),
             "{shared}"
         );
         assert!(!shared.contains("access-control-allow"), "{shared}");

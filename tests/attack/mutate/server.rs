@@ -42,7 +42,8 @@ impl Server {
         let address = line.split_whitespace().last().expect("an address").to_owned();
         let (host, base) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
         let base = if base.is_empty() { String::new() } else { format!("/{}", base.trim_end_matches('/')) };
-        let mut server = Server { process: Mutex::new(process), err, _home: home, host: host.to_owned(), base, calm: 0 };
+        let mut server =
+            Server { process: Mutex::new(process), err, _home: home, host: host.to_owned(), base, calm: 0 };
         server.honest("/").unwrap_or_else(|f| panic!("{}", f.text));
         server.calm = server.peak().expect("it lives");
         server
@@ -69,9 +70,10 @@ impl Server {
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
         match stream.take(8 << 20).read_to_end(&mut answer) {
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Err(Fault::new("hang", format!("no end of the answer within 5 s of silence, after {} bytes", answer.len())))
-            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Err(Fault::new(
+                "hang",
+                format!("no end of the answer within 5 s of silence, after {} bytes", answer.len()),
+            )),
             // A connection that is reset has been hung up on, as a malformed request deserves.
             _ => Ok(answer),
         }
@@ -105,7 +107,8 @@ impl Server {
         if said.contains("panicked") || said.contains("defect") {
             return Err(Fault::new("abort", format!("the server said {said:?}")));
         }
-        misleading(said.as_bytes()).map_or(Ok(()), |what| Err(Fault::new("control", format!("the server's standard error has {what}"))))
+        misleading(said.as_bytes())
+            .map_or(Ok(()), |what| Err(Fault::new("control", format!("the server's standard error has {what}"))))
     }
 
     fn peak(&self) -> Option<u64> {

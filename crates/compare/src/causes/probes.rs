@@ -10,8 +10,9 @@ use crate::row::Row;
 use crate::side::Side;
 use crate::verdict::Verdict;
 
-/// The causes in order, those cleared last, and the share that is left unexplained: of the rows with their verdicts, those that move together,
-/// what was changed between the sides, and throughput by clients. Of the sides the base is first.
+/// The causes in order, those cleared last, and the share that is left unexplained: of the rows with their verdicts,
+/// those that move together, what was changed between the sides, and throughput by clients. Of the sides the base is
+/// first.
 pub(crate) fn judge(
     rows: &[Row],
     pooled: &[Pooled],
@@ -38,7 +39,8 @@ pub(crate) fn judge(
 fn together(rows: &[Row], pooled: &[Pooled]) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = rows.iter().map(|r| r.verdict).collect();
     for part in pooled {
-        let along = |place: &&usize| rows[**place].log().is_some_and(|log| (log > 0.0) == (part.verdict == Verdict::Slower));
+        let along =
+            |place: &&usize| rows[**place].log().is_some_and(|log| (log > 0.0) == (part.verdict == Verdict::Slower));
         part.places.iter().filter(along).for_each(|place| verdicts[*place] = part.verdict);
     }
     verdicts

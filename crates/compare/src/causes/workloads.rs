@@ -18,20 +18,22 @@ const WITHOUT_ROW: f64 = 0.10;
 /// The waterfall of every workload step that both sides have a budget of.
 pub(crate) fn waterfalls(base: &Side, new: &Side, rows: &[Row]) -> Vec<Waterfall> {
     let timed = rows.iter().filter(|r| r.unit == Unit::Nanoseconds);
-    let costs: Vec<UnitCost> =
-        timed.map(|r| UnitCost { probe: &r.probe, calls: &r.descriptor.calls, base: r.base.value, new: r.new.value }).collect();
+    let costs: Vec<UnitCost> = timed
+        .map(|r| UnitCost { probe: &r.probe, calls: &r.descriptor.calls, base: r.base.value, new: r.new.value })
+        .collect();
     waterfall::waterfalls(base.evidence(), new.evidence(), &costs)
 }
 
-/// The step that speaks for the difference: of the tables of steps that differ in the number of clients alone the one with the largest change,
-/// and of its steps that really changed the one with the most clients, which is the one that a run's own findings are of. With one client
-/// nobody waits for anybody, so that it tells of no lock.
+/// The step that speaks for the difference: of the tables of steps that differ in the number of clients alone the one
+/// with the largest change, and of its steps that really changed the one with the most clients, which is the one that a
+/// run's own findings are of. With one client nobody waits for anybody, so that it tells of no lock.
 pub(crate) fn most_changed<'a>(falls: &'a [Waterfall], rows: &[Row], threshold: f64) -> Option<&'a Waterfall> {
     let factor = |f: &Waterfall| (f.new_seconds / f.base_seconds).ln().abs();
     let changed: Vec<&Waterfall> = falls.iter().filter(|f| changed(f, rows, threshold)).collect();
     let largest = changed.iter().max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
-    let of_table =
-        changed.iter().filter(|f| f.workload == largest.workload && f.params.without(&CLIENTS) == largest.params.without(&CLIENTS));
+    let of_table = changed
+        .iter()
+        .filter(|f| f.workload == largest.workload && f.params.without(&CLIENTS) == largest.params.without(&CLIENTS));
     of_table.max_by_key(|f| clients(f)).copied()
 }
 
@@ -48,9 +50,13 @@ pub(crate) fn judge(fall: &Waterfall, sides: [&Side; 2], rows: &[Row], changes: 
     let of_step = |c: &&Change| c.of.as_deref().is_none_or(|of| of.split('.').next() == Some(fall.workload.as_str()));
     let changed = |c: &Change| Changed { words: c.words(), is_build: c.kind == Kind::Build, what: c.what.clone() };
     let changed = changes.iter().filter(of_step).map(changed).collect();
-    let budgets = sides.map(|side| side.steps.budgets.iter().find(|b| b.workload == fall.workload && b.params == fall.params));
+    let budgets =
+        sides.map(|side| side.steps.budgets.iter().find(|b| b.workload == fall.workload && b.params == fall.params));
     let [Some(b), Some(n)] = budgets else { return (Vec::new(), 0.0) };
-    candidates::judge(&Clues::new(base.evidence(), new.evidence(), b, n).with_changes(changed), &trust(fall, sides, rows))
+    candidates::judge(
+        &Clues::new(base.evidence(), new.evidence(), b, n).with_changes(changed),
+        &trust(fall, sides, rows),
+    )
 }
 
 /// How far the rows of a step can be relied on.
@@ -62,7 +68,8 @@ fn trust(fall: &Waterfall, sides: [&Side; 2], rows: &[Row]) -> Trust {
         true => [r.value, r.low, r.high],
         false => [1.0 / r.value, 1.0 / r.high, 1.0 / r.low],
     });
-    // Of a running service none is its requests' mean time; few stretches of its rate or its median say that it was watched too shortly.
+    // Of a running service none is its requests' mean time; few stretches of its rate or its median say that it was
+    // watched too shortly.
     let speaks = |probe: &str, params: &Params| match probe {
         RATE => fall.workload == WORKLOAD,
         LATENCY => fall.workload == WORKLOAD && params.int(PERCENTILE) == Some(50),
@@ -70,10 +77,16 @@ fn trust(fall: &Waterfall, sides: [&Side; 2], rows: &[Row]) -> Trust {
     };
     let of_step = |side: &Side| {
         let mut all = side.rows.iter();
-        let row = all.find(|((probe, _, params), row)| speaks(probe, params) && covers(fall, params) && row.outcome != Outcome::Measured);
+        let row = all.find(|((probe, _, params), row)| {
+            speaks(probe, params) && covers(fall, params) && row.outcome != Outcome::Measured
+        });
         row.map(|(_, row)| format!("{}: {}", side.info.name, row.reason.as_deref().unwrap_or("no reason given")))
     };
-    Trust { untrusted: sides.into_iter().find_map(of_step), ratio, resolved: row.is_none_or(|r| r.verdict != Verdict::Unresolved) }
+    Trust {
+        untrusted: sides.into_iter().find_map(of_step),
+        ratio,
+        resolved: row.is_none_or(|r| r.verdict != Verdict::Unresolved),
+    }
 }
 
 /// Whether a row has the step's parameters.
@@ -81,12 +94,13 @@ fn covers(fall: &Waterfall, params: &Params) -> bool {
     fall.params.iter().all(|(k, v)| params.get(k).is_none_or(|w| w == v))
 }
 
-/// The chance at which a difference that may be too small to matter is looked into: one comparison of two hundred that are alike. At the one in
-/// twenty of an interval, 3 of 39 pairs of servers without a difference had somebody suspected (`bench/RESULTS.md`, 24 November).
+/// The chance at which a difference that may be too small to matter is looked into: one comparison of two hundred that
+/// are alike. At the one in twenty of an interval, 3 of 39 pairs of servers without a difference had somebody suspected
+/// (`bench/RESULTS.md`, 24 November).
 const CHANCE: f64 = 0.005;
 
-/// Whether a row surely differs, by more than the threshold in its middle, and its interval reaches below it: there is something to explain,
-/// and perhaps not so much that anybody is to blame.
+/// Whether a row surely differs, by more than the threshold in its middle, and its interval reaches below it: there is
+/// something to explain, and perhaps not so much that anybody is to blame.
 fn perhaps_small(row: &Row, threshold: f64) -> bool {
     let beyond = row.ratio.is_some_and(|r| r.value > 1.0 + threshold || r.value < 1.0 / (1.0 + threshold));
     let surely = row.ratio.is_some_and(|r| r.p_of_no_difference() <= CHANCE);
@@ -96,8 +110,10 @@ fn perhaps_small(row: &Row, threshold: f64) -> bool {
 /// Whether the step's time really changed: its rows' verdicts decide; without rows a large change does.
 fn changed(fall: &Waterfall, rows: &[Row], threshold: f64) -> bool {
     let prefix = format!("{}.", fall.workload);
-    let mut of_step =
-        rows.iter().filter(|r| (r.probe.starts_with(&prefix) || r.probe == fall.workload) && covers(fall, &r.params)).peekable();
+    let mut of_step = rows
+        .iter()
+        .filter(|r| (r.probe.starts_with(&prefix) || r.probe == fall.workload) && covers(fall, &r.params))
+        .peekable();
     if of_step.peek().is_some() {
         return of_step.any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster) || perhaps_small(r, threshold));
     }

@@ -1,7 +1,7 @@
 //! What a conclusion says of the rows that it rests on and that are not to be trusted.
 //!
-//! Which rows those are is asked of the judge itself: it rests on a row if it judges otherwise, or not at all, where the row is missing. So no
-//! judge need tell, and none can forget.
+//! Which rows those are is asked of the judge itself: it rests on a row if it judges otherwise, or not at all, where
+//! the row is missing. So no judge need tell, and none can forget.
 
 use fingerpost_record::{Measurement, Outcome, Params, Run};
 
@@ -32,10 +32,13 @@ pub fn judged(judge: Judge, run: &Run) -> Option<Judged> {
     Some(Judged { figure, ..judged })
 }
 
-/// Makes a run the whole one without these rows, and without what was observed of their steps and where those steps' time went.
+/// Makes a run the whole one without these rows, and without what was observed of their steps and where those steps'
+/// time went.
 fn leave_out(lacking: &mut Run, whole: &Run, rows: &[usize]) {
     let of_them = |workload: &str, params: &Params| {
-        rows.iter().map(|i| &whole.measurements[*i]).any(|row| row.probe.split('.').next() == Some(workload) && row.params == *params)
+        rows.iter()
+            .map(|i| &whole.measurements[*i])
+            .any(|row| row.probe.split('.').next() == Some(workload) && row.params == *params)
     };
     let kept = whole.measurements.iter().enumerate().filter(|(i, _)| !rows.contains(i));
     lacking.measurements = kept.map(|(_, row)| row.clone()).collect();
@@ -43,14 +46,15 @@ fn leave_out(lacking: &mut Run, whole: &Run, rows: &[usize]) {
     lacking.budgets = whole.budgets.iter().filter(|b| !of_them(&b.workload, &b.params)).cloned().collect();
 }
 
-/// Those of some rows that matter, by halves: most conclusions rest on few rows of a run. Of rows that matter only together, because one would
-/// do, as few are told as matter.
+/// Those of some rows that matter, by halves: most conclusions rest on few rows of a run. Of rows that matter only
+/// together, because one would do, as few are told as matter.
 fn those(rows: &[usize], mut matter: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
     let mut found = Vec::new();
     let mut groups = if matter(rows) { vec![rows] } else { Vec::new() };
     while let Some(group) = groups.pop() {
         let (first, second) = group.split_at(group.len() / 2);
-        let halves: Vec<&[usize]> = [first, second].into_iter().filter(|half| !half.is_empty() && half.len() < group.len()).collect();
+        let halves: Vec<&[usize]> =
+            [first, second].into_iter().filter(|half| !half.is_empty() && half.len() < group.len()).collect();
         let before = groups.len();
         groups.extend(halves.into_iter().filter(|half| matter(half)));
         if groups.len() > before {
@@ -80,7 +84,11 @@ fn words(rows: &[&Measurement]) -> Option<String> {
             .for_each(|(list, word)| list.push(word));
     }
     let (first, others) = reasons.split_first()?;
-    let [number, are] = if rows.len() == 1 { ["a row".to_owned(), "is".into()] } else { [format!("{} rows", rows.len()), "are".into()] };
+    let [number, are] = if rows.len() == 1 {
+        ["a row".to_owned(), "is".into()]
+    } else {
+        [format!("{} rows", rows.len()), "are".into()]
+    };
     let of = match probes.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => probes.concat(),
@@ -101,7 +109,15 @@ mod tests {
 
     fn row(probe: &str, value: f64, doubt: Option<&str>) -> Measurement {
         let outcome = if doubt.is_some() { Outcome::Untrusted } else { Outcome::Measured };
-        let none = Measurement::without_figure(probe, 1, Params::new(), Unit::Nanoseconds, Better::Lower, outcome, String::new());
+        let none = Measurement::without_figure(
+            probe,
+            1,
+            Params::new(),
+            Unit::Nanoseconds,
+            Better::Lower,
+            outcome,
+            String::new(),
+        );
         let estimate = Some(Estimate { value, low: value, high: value, confidence: 0.95 });
         Measurement { estimate, reason: doubt.map(str::to_owned), ..none }
     }
@@ -137,17 +153,29 @@ mod tests {
             let least = run.measurements.iter().filter_map(|m| m.estimate).map(|e| e.value).reduce(f64::min)?;
             Some(Judged::by(true, format!("{least:.0} at least")))
         };
-        let rows = vec![row("a.one", 1.0, Some("noisy")), row("a.one", 1.0, Some("noisy")), row("a.one", 5.0, Some("noisy"))];
+        let rows =
+            vec![row("a.one", 1.0, Some("noisy")), row("a.one", 1.0, Some("noisy")), row("a.one", 5.0, Some("noisy"))];
         assert_eq!(figure(least, rows), "1 at least; on 2 rows of a.one that are not to be trusted: noisy");
     }
 
     #[test]
     fn what_was_observed_of_a_step_is_as_doubtful_as_its_figure() {
         let busy = |run: &Run| Some(Judged::by(true, format!("{:.0} s", run.observations.first()?.totals["seconds"])));
-        let observation = Observation { workload: "a".into(), totals: [("seconds".to_owned(), 3.0)].into(), ..Observation::default() };
-        let run = |doubt| Run { measurements: vec![row("a.one", 1.0, doubt)], observations: vec![observation.clone()], ..Run::default() };
+        let observation = Observation {
+            workload: "a".into(),
+            totals: [("seconds".to_owned(), 3.0)].into(),
+            ..Observation::default()
+        };
+        let run = |doubt| Run {
+            measurements: vec![row("a.one", 1.0, doubt)],
+            observations: vec![observation.clone()],
+            ..Run::default()
+        };
         assert_eq!(judged(busy, &run(None)).unwrap().figure, "3 s");
-        assert_eq!(judged(busy, &run(Some("few"))).unwrap().figure, "3 s; on a row of a.one that is not to be trusted: few");
+        assert_eq!(
+            judged(busy, &run(Some("few"))).unwrap().figure,
+            "3 s; on a row of a.one that is not to be trusted: few"
+        );
         let mut apart = run(Some("few"));
         apart.observations[0].params = Params::new().with("clients", 5);
         assert_eq!(judged(busy, &apart).unwrap().figure, "3 s");

@@ -111,9 +111,11 @@ mod tests {
         assert_eq!(Judged::by(nan > 2.0, format!("{nan:.1} times")), Judged::not(MISSING));
         assert_eq!(Judged::by(false, "1.5 times".into()).answer, Answer::False);
         let e = |low, high| Estimate { value: (low + high) / 2.0, low, high, confidence: 0.95 };
-        let [above, across, under] = [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::at_least(&e, 2.0, "x".into()).answer);
+        let [above, across, under] =
+            [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::at_least(&e, 2.0, "x".into()).answer);
         assert_eq!([above, across, under], [Answer::True, Answer::NotResolved, Answer::False]);
-        let [above, across, under] = [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::below(&e, 2.0, "x".into()).answer);
+        let [above, across, under] =
+            [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::below(&e, 2.0, "x".into()).answer);
         assert_eq!([above, across, under], [Answer::False, Answer::NotResolved, Answer::True]);
         assert_eq!(Judged::below(&e(nan, nan), 2.0, "x".into()), Judged::not(MISSING));
         let by = |said| Judged::by_cause(said, |status, _| status == Status::Cleared).answer;

@@ -36,7 +36,10 @@ pub static LIST: &[Conclusion] = &[
             let [one, two] = both.each_ref().map(|c| count(c, "launch.time", Verdict::Faster));
             let [single, dual] = both.each_ref().map(|c| mean(c, "launch.time"));
             let times = format!("{single:.2} and {dual:.2} times the time (each application weighing the same)");
-            Judged::by(one >= 9 && two == 10 && dual < 0.7, format!("on one drive {one} and on two {two} of 10 faster, {times}"))
+            Judged::by(
+                one >= 9 && two == 10 && dual < 0.7,
+                format!("on one drive {one} and on two {two} of 10 faster, {times}"),
+            )
         },
         Here::By(helps, "launch --set placements=file,single,dual --allow-system-changes"),
     ),
@@ -57,10 +60,12 @@ pub static LIST: &[Conclusion] = &[
     of(
         "second_drive_best",
         "The Benchmarks",
-        "Swap on a second drive beats swap on another partition of the drive that the system is on, for every application.",
+        "Swap on a second drive beats swap on another partition of the drive that the system is on, for every \
+         application.",
         LAUNCH,
         || {
-            let c = ["10.0.4", "10.1"].map(|s| between(&format!("launch-{s}[placement=single]"), &format!("launch-{s}[placement=dual]")));
+            let c = ["10.0.4", "10.1"]
+                .map(|s| between(&format!("launch-{s}[placement=single]"), &format!("launch-{s}[placement=dual]")));
             let less = c.iter().map(|c| c.rows.iter().filter(|r| r.new.value < r.base.value).count()).sum::<usize>();
             Judged::by(less == 20, format!("{less} of 20 times are shorter"))
         },
@@ -74,7 +79,8 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = between("launch-10.0.4", "launch-10.1");
             let [faster, slower] = [Verdict::Faster, Verdict::Slower].map(|v| count(&c, "launch.time", v));
-            let figure = format!("{faster} of 30 faster, {slower} slower, {:.2} times the time", mean(&c, "launch.time"));
+            let figure =
+                format!("{faster} of 30 faster, {slower} slower, {:.2} times the time", mean(&c, "launch.time"));
             Judged::by(faster > 20 && slower <= 1, figure)
         },
         Here::Never(TWO_SYSTEMS),
@@ -82,7 +88,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "apple_applications_gain_most",
         "Determination",
-        "Several of the vendor's own applications are faster by default in 10.1 than they were with a second drive in 10.0.4.",
+        "Several of the vendor's own applications are faster by default in 10.1 than they were with a second drive in \
+         10.0.4.",
         LAUNCH,
         || {
             let c = between("launch-10.0.4[placement=dual]", "launch-10.1[placement=default]");
@@ -102,10 +109,13 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = between("launch-10.0.4", "launch-10.1");
             let r = row(&c, "launch.pageins");
-            let figure = format!("{:.0} against {:.0}, {:.2} times", r.new.value, r.base.value, ratio(&c, "launch.pageins"));
+            let figure =
+                format!("{:.0} against {:.0}, {:.2} times", r.new.value, r.base.value, ratio(&c, "launch.pageins"));
             Judged::by(r.verdict == Verdict::Faster && ratio(&c, "launch.pageins") < 0.3, figure)
         },
-        Here::Never("it is about two versions of one system; `--set state=after-boot` records the page-ins of this one"),
+        Here::Never(
+            "it is about two versions of one system; `--set state=after-boot` records the page-ins of this one",
+        ),
     ),
     of(
         "pageins_grow_with_uptime",
@@ -132,7 +142,8 @@ pub static LIST: &[Conclusion] = &[
         "Part of the gain of 10.1 comes from paging less; how much is not known.",
         &["launch", "launch-pageins"],
         || {
-            let suspected = status(&between("launch-10.0.4", "launch-10.1"), "memory.paging") == Some(Status::Suspected);
+            let suspected =
+                status(&between("launch-10.0.4", "launch-10.1"), "memory.paging") == Some(Status::Suspected);
             Judged::by(suspected, "memory.paging is suspected, with no share of its own".into())
         },
         Here::Never(TWO_SYSTEMS),
@@ -151,7 +162,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "libraries_or_allocation",
         "Determination",
-        "The vendor's applications may gain by libraries that are in memory already, or by another way to allocate memory.",
+        "The vendor's applications may gain by libraries that are in memory already, or by another way to allocate \
+         memory.",
         LAUNCH,
         || Judged::not("it is called speculation there: nothing was measured"),
         Here::Never(TWO_SYSTEMS),
@@ -167,7 +179,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "three_were_newer",
         "Technical Reference Note",
-        "OmniWeb, iTunes and QuickTime Pro were newer versions under 10.1; whether that makes them faster is not known.",
+        "OmniWeb, iTunes and QuickTime Pro were newer versions under 10.1; whether that makes them faster is not \
+         known.",
         LAUNCH,
         || {
             let c = between("launch-10.0.4", "launch-10.1");
@@ -176,18 +189,24 @@ pub static LIST: &[Conclusion] = &[
                 mean_of(c.rows.iter().filter(|r| r.params.text("app").is_some_and(of)))
             });
             Judged::not(&format!(
-                "the same versions were not tried; the three take {newer:.2} times the time that they did, the seven others {same:.2}"
+                "the same versions were not tried; the three take {newer:.2} times the time that they did, the seven \
+                 others {same:.2}"
             ))
         },
         Here::Never(TWO_SYSTEMS),
     ),
 ];
 
-/// Page-ins since boot: how many of them, at the most, were for a page in swap. What was read long after the boot does not tell of it.
+/// Page-ins since boot: how many of them, at the most, were for a page in swap. What was read long after the boot does
+/// not tell of it.
 fn from_swap(run: &Run) -> Option<Judged> {
     let after_boot = |params: &Params| params.text("state") == Some("after-boot");
-    let since_boot = run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "since-boot" && after_boot(&o.params));
-    let (pageins, swap) = since_boot.filter_map(|o| Some((*o.totals.get("major_faults")?, *o.totals.get("swap_in.pages")?))).next()?;
+    let since_boot = run
+        .observations
+        .iter()
+        .filter(|o| o.workload == "launch" && o.observer == "since-boot" && after_boot(&o.params));
+    let (pageins, swap) =
+        since_boot.filter_map(|o| Some((*o.totals.get("major_faults")?, *o.totals.get("swap_in.pages")?))).next()?;
     let figure = format!("{pageins:.0} page-ins since boot, and {swap:.0} pages came from swap");
     let row = run.measurements.iter().find(|m| m.probe == "launch.pageins" && after_boot(&m.params))?;
     if row.outcome != Outcome::Measured {
@@ -199,15 +218,24 @@ fn from_swap(run: &Run) -> Option<Judged> {
 /// Whether a second drive beats another partition of the system's, application by application.
 fn second_drive(run: &Run) -> Option<Judged> {
     let at = |placement: &str| {
-        let rows = run.measurements.iter().filter(move |m| m.probe == "launch.time" && m.params.text("placement") == Some(placement));
+        let rows = run
+            .measurements
+            .iter()
+            .filter(move |m| m.probe == "launch.time" && m.params.text("placement") == Some(placement));
         rows.filter_map(|m| Some((m.params.text("app")?.to_owned(), m.estimate?))).collect::<Vec<_>>()
     };
     let (single, dual) = (at("single"), at("dual"));
-    let pairs: Vec<_> = single.iter().filter_map(|(app, s)| Some((s, dual.iter().find(|(other, _)| other == app)?.1))).collect();
+    let pairs: Vec<_> =
+        single.iter().filter_map(|(app, s)| Some((s, dual.iter().find(|(other, _)| other == app)?.1))).collect();
     let shorter = pairs.iter().filter(|(s, d)| d.high < s.low).count();
     let longer = pairs.iter().filter(|(s, d)| d.low > s.high).count();
     let are = |count: usize| format!("{count} {}", if count == 1 { "is" } else { "are" });
-    let figure = format!("of {} {} shorter and {} longer for certain", counted(pairs.len() as u64, "time"), are(shorter), are(longer));
+    let figure = format!(
+        "of {} {} shorter and {} longer for certain",
+        counted(pairs.len() as u64, "time"),
+        are(shorter),
+        are(longer)
+    );
     (!pairs.is_empty()).then(|| match (shorter == pairs.len(), longer > 0) {
         (false, false) => Judged::open(figure),
         (all, _) => Judged::by(all, figure),
@@ -216,26 +244,33 @@ fn second_drive(run: &Run) -> Option<Judged> {
 
 /// Page-ins by days of uptime: whether they go on.
 fn grow(run: &Run) -> Option<Judged> {
-    let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins" && m.params.text("state") == Some("uptime"));
+    let rows =
+        run.measurements.iter().filter(|m| m.probe == "launch.pageins" && m.params.text("state") == Some("uptime"));
     let mut days: Vec<(i64, f64)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value))).collect();
     days.sort_by_key(|d| d.0);
     let (first, last) = (days.first()?, days.last().filter(|last| last.0 > days[0].0)?);
     let each = (last.1 - first.1) / (last.0 - first.0) as f64;
-    Some(Judged::by(each > 0.0, format!("{:.0} after {} days, {:.0} after {}: {each:.0} a day", first.1, first.0, last.1, last.0)))
+    Some(Judged::by(
+        each > 0.0,
+        format!("{:.0} after {} days, {:.0} after {}: {each:.0} a day", first.1, first.0, last.1, last.0),
+    ))
 }
 
 fn placements(system: &str, placement: &str) -> crate::Comparison {
     between(&format!("launch-{system}[placement=default]"), &format!("launch-{system}[placement={placement}]"))
 }
 
-/// Placements of swap on a disk: the usual ones, and those of its own. A loop device over a file is a partition's way through the kernel.
+/// Placements of swap on a disk: the usual ones, and those of its own. A loop device over a file is a partition's way
+/// through the kernel.
 const DISKS: [&str; 6] = ["default", "none", "file", "single", "dual", "loop"];
-/// What the time is of that under the default, at the most, where the difference is large: the author calls 0.65 and 0.79 times so.
+/// What the time is of that under the default, at the most, where the difference is large: the author calls 0.65 and
+/// 0.79 times so.
 const LARGE: f64 = 0.85;
 
 fn helps(run: &Run) -> Option<Judged> {
     // Memory that is compressed is no place on a disk, and one that is throttled is no gain.
-    let on_disk = |params: &Params| params.text("placement").is_none_or(|p| DISKS.contains(&p.split(':').next().unwrap_or(p)));
+    let on_disk =
+        |params: &Params| params.text("placement").is_none_or(|p| DISKS.contains(&p.split(':').next().unwrap_or(p)));
     let own = Run {
         measurements: run.measurements.iter().filter(|m| on_disk(&m.params)).cloned().collect(),
         observations: run.observations.iter().filter(|o| on_disk(&o.params)).cloned().collect(),
@@ -254,12 +289,15 @@ fn helps(run: &Run) -> Option<Judged> {
     }
 }
 
-/// Whether a placement without pages swapped out is no slower than those with: only the count is known, so only that is told.
+/// Whether a placement without pages swapped out is no slower than those with: only the count is known, so only that is
+/// told.
 fn pageouts(run: &Run) -> Option<Judged> {
     let found = launch::analyse(run)?;
     let outs: Vec<f64> = found.paging.iter().filter_map(|p| p.totals.get("swap_out.pages").copied()).collect();
     let most = outs.iter().copied().max_by(f64::total_cmp)?;
-    Some(Judged::not(&format!("{most:.0} pages were swapped out at most in a sequence; what that cost is not told apart from the rest")))
+    Some(Judged::not(&format!(
+        "{most:.0} pages were swapped out at most in a sequence; what that cost is not told apart from the rest"
+    )))
 }
 
 #[cfg(test)]
@@ -281,7 +319,11 @@ mod tests {
         };
         // The same times, of which each might be a third or three times as much.
         let mut noisy = run.clone();
-        noisy.measurements.iter_mut().filter_map(|m| m.estimate.as_mut()).for_each(|e| (e.low, e.high) = (e.value / 3.0, e.value * 3.0));
+        noisy
+            .measurements
+            .iter_mut()
+            .filter_map(|m| m.estimate.as_mut())
+            .for_each(|e| (e.low, e.high) = (e.value / 3.0, e.value * 3.0));
         let open = judged(&noisy);
         assert!(open.answer == Said::NotResolved && open.figure.starts_with("under "), "{open:?}");
         // Compressed memory as fast as that: no place of its own on a disk.
@@ -307,22 +349,33 @@ mod tests {
         let judged = |run: &Run| LIST.iter().find(|c| c.key == "second_drive_best").unwrap().by_run(run);
         let mut run = crate::references::load("launch-10.1").unwrap();
         assert_eq!(judged(&run).answer, Said::True, "{}", judged(&run).figure);
-        let mail = |m: &&mut Measurement| m.params.text("app") == Some("Mail") && m.params.text("placement") == Some("dual");
+        let mail =
+            |m: &&mut Measurement| m.params.text("app") == Some("Mail") && m.params.text("placement") == Some("dual");
         run.measurements
             .iter_mut()
             .filter(mail)
             .filter_map(|m| m.estimate.as_mut())
             .for_each(|e| (e.value, e.low, e.high) = (9e9, 8.9e9, 9.1e9));
         let slower = judged(&run);
-        assert_eq!((slower.answer, slower.figure.as_str()), (Said::False, "of 10 times 9 are shorter and 1 is longer for certain"));
+        assert_eq!(
+            (slower.answer, slower.figure.as_str()),
+            (Said::False, "of 10 times 9 are shorter and 1 is longer for certain")
+        );
     }
 
     #[test]
     fn page_ins_that_were_read_long_after_the_boot_judge_nothing() {
         let params = Params::new().with("state", "after-boot").with("placement", "file");
         let row = |outcome: Outcome| {
-            let none =
-                Measurement::without_figure("launch.pageins", 1, params.clone(), Unit::Count, Better::Lower, outcome, "up for days".into());
+            let none = Measurement::without_figure(
+                "launch.pageins",
+                1,
+                params.clone(),
+                Unit::Count,
+                Better::Lower,
+                outcome,
+                "up for days".into(),
+            );
             Measurement { estimate: Some(Estimate { value: 900.0, low: 900.0, high: 900.0, confidence: 0.95 }), ..none }
         };
         let seen = Observation {
@@ -332,7 +385,8 @@ mod tests {
             totals: [("major_faults".to_owned(), 900.0), ("swap_in.pages".to_owned(), 10.0)].into(),
             ..Observation::default()
         };
-        let run = |outcome| Run { measurements: vec![row(outcome)], observations: vec![seen.clone()], ..Run::default() };
+        let run =
+            |outcome| Run { measurements: vec![row(outcome)], observations: vec![seen.clone()], ..Run::default() };
         let judged = |run: &Run| LIST.iter().find(|c| c.key == "pageins_are_libraries").unwrap().by_run(run);
         assert_eq!(judged(&run(Outcome::Measured)).answer, Said::False);
         let late = judged(&run(Outcome::Untrusted));

@@ -43,7 +43,8 @@ pub static LIST: &[Conclusion] = &[
         FLOPS,
         || Judged::not("the table has one set of flags for each compiler"),
         Here::Never(
-            "a run has one set of flags; `fingerpost ab cpu.flops --a 'cflags=-O2' --b 'cflags=-O2 -ffast-math'` compares two here",
+            "a run has one set of flags; `fingerpost ab cpu.flops --a 'cflags=-O2' --b 'cflags=-O2 -ffast-math'` \
+             compares two here",
         ),
     ),
     of(
@@ -61,9 +62,16 @@ pub static LIST: &[Conclusion] = &[
         FLOPS,
         || {
             let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-4.0");
-            let faster: Vec<String> =
-                c.rows.iter().filter(|r| r.verdict == Verdict::Faster).filter_map(|r| Some(r.params.int("module")?.to_string())).collect();
-            Judged::by(!faster.is_empty(), format!("faster in modules {} than the Opteron with its better compiler", faster.join(" and ")))
+            let faster: Vec<String> = c
+                .rows
+                .iter()
+                .filter(|r| r.verdict == Verdict::Faster)
+                .filter_map(|r| Some(r.params.int("module")?.to_string()))
+                .collect();
+            Judged::by(
+                !faster.is_empty(),
+                format!("faster in modules {} than the Opteron with its better compiler", faster.join(" and ")),
+            )
         },
         Here::Never(ONE_PROCESSOR),
     ),
@@ -78,7 +86,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "memory_latency_holds_the_g5_back",
         G5,
-        "The G5's worst weakness in integer work is its slow access to memory; the coming one with more cache will be slowed less.",
+        "The G5's worst weakness in integer work is its slow access to memory; the coming one with more cache will be \
+         slowed less.",
         FLOPS,
         || Judged::not("the latency of memory was not measured, and the other is a forecast"),
         Here::Never(ONE_PROCESSOR),

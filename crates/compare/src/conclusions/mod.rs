@@ -1,8 +1,8 @@
-//! What the authors of the published tables concluded, in words of our own, with its place in their document: judged from their own
-//! figures by the rules that judge any run, and again from a run of today's machine.
+//! What the authors of the published tables concluded, in words of our own, with its place in their document: judged
+//! from their own figures by the rules that judge any run, and again from a run of today's machine.
 //!
-//! To add one, write it into the list of its document. A conclusion for which the document gives no figure says so itself; one that cannot
-//! be judged from a run of this machine says why not.
+//! To add one, write it into the list of its document. A conclusion for which the document gives no figure says so
+//! itself; one that cannot be judged from a run of this machine says why not.
 
 mod conclusion;
 mod doubted;
@@ -24,7 +24,9 @@ pub(crate) use own::best;
 
 /// All conclusions, document by document.
 pub fn all() -> impl Iterator<Item = &'static Conclusion> {
-    [servers::LIST, suspects::LIST, primitives::LIST, machines::LIST, launching::LIST, zeroing::LIST, storing::LIST].into_iter().flatten()
+    [servers::LIST, suspects::LIST, primitives::LIST, machines::LIST, launching::LIST, zeroing::LIST, storing::LIST]
+        .into_iter()
+        .flatten()
 }
 
 /// Those that are about one of these tables.

@@ -11,11 +11,16 @@ use crate::scaling::{COLLAPSED, Scaling, Shape, tables};
 
 /// The rows of a run that are a published row, or stand for it, and have a figure.
 pub fn rows<'a>(run: &'a Run, probe: &'a str, published: &'a Params) -> impl Iterator<Item = &'a Measurement> {
-    let measured = |m: &&Measurement| matches!(m.outcome, Outcome::Measured | Outcome::Untrusted) && m.estimate.is_some();
-    run.measurements.iter().filter(move |m| m.probe == probe && aliases::matches(probe, published, &m.params).is_some()).filter(measured)
+    let measured =
+        |m: &&Measurement| matches!(m.outcome, Outcome::Measured | Outcome::Untrusted) && m.estimate.is_some();
+    run.measurements
+        .iter()
+        .filter(move |m| m.probe == probe && aliases::matches(probe, published, &m.params).is_some())
+        .filter(measured)
 }
 
-/// The best of those rows: what the published figure leaves unsaid (placement, state) is then in our favour, and is named beside it.
+/// The best of those rows: what the published figure leaves unsaid (placement, state) is then in our favour, and is
+/// named beside it.
 pub fn best<'a>(run: &'a Run, probe: &'a str, published: &'a Params) -> Option<&'a Measurement> {
     let cost = |m: &&Measurement| {
         let value = m.estimate.map_or(f64::INFINITY, |e| e.value);
@@ -25,8 +30,8 @@ pub fn best<'a>(run: &'a Run, probe: &'a str, published: &'a Params) -> Option<&
     rows(run, probe, published).min_by(|a, b| cost(a).partial_cmp(&cost(b)).unwrap_or(std::cmp::Ordering::Equal))
 }
 
-/// A row's figure as a comparison takes it, with what another run may differ by. One of a published system is taken as printed: the document
-/// draws its conclusions from it as it stands.
+/// A row's figure as a comparison takes it, with what another run may differ by. One of a published system is taken as
+/// printed: the document draws its conclusions from it as it stands.
 pub fn level(run: &Run, row: &Measurement) -> Option<Level> {
     let e = row.estimate.filter(|e| e.value.is_finite() && e.value > 0.0)?;
     if run.profile == Profile::Imported {
@@ -46,14 +51,16 @@ pub fn times(first: Level, second: Level) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE }
 }
 
-/// The interval of a figure that stands before it, in its unit: `value (low to high)` without the value; nothing where it has none.
+/// The interval of a figure that stands before it, in its unit: `value (low to high)` without the value; nothing where
+/// it has none.
 pub fn from_to(e: &Estimate, words: impl Fn(f64) -> String) -> String {
     if e.low == e.high { String::new() } else { format!(" ({} to {})", words(e.low), words(e.high)) }
 }
 
-/// How many times as long Mac OS X needed as this machine needs, for these probes without parameters, as a sentence; true where each takes at
-/// least as many times as long there as is given for it, and not resolved where the interval leaves that open for one and none decides
-/// against it. What is given must be true of the Linux systems of the document that the conclusion is about (a test asks them).
+/// How many times as long Mac OS X needed as this machine needs, for these probes without parameters, as a sentence;
+/// true where each takes at least as many times as long there as is given for it, and not resolved where the interval
+/// leaves that open for one and none decides against it. What is given must be true of the Linux systems of the
+/// document that the conclusion is about (a test asks them).
 pub fn against_mac(run: &Run, probes: &[(&str, &str, f64)]) -> Option<Judged> {
     let mac = source::load("g5-2.7-darwin");
     let mut parts = Vec::new();
@@ -91,7 +98,15 @@ pub fn thread_beside(run: &Run, probe: &str, params: &Params, words: &str) -> Op
     let share = times(level(run, other)?, level(run, thread)?);
     let text = |row: &Measurement| Some(Unit::Nanoseconds.format(row.estimate?.value));
     let interval = from_to(&share, |t| format!("{t:.2}"));
-    Some((share, format!("a thread takes {}, {words} {}: {:.2} times its time{interval}", text(thread)?, text(other)?, share.value)))
+    Some((
+        share,
+        format!(
+            "a thread takes {}, {words} {}: {:.2} times its time{interval}",
+            text(thread)?,
+            text(other)?,
+            share.value
+        ),
+    ))
 }
 
 /// The throughput of a database over its clients.

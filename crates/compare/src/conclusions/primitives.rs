@@ -22,9 +22,14 @@ pub static LIST: &[Conclusion] = &[
     of(
         "clock_rate_unimportant",
         LOW,
-        "The machine with Mac OS X has a clock that is 8 % faster, and loses all the same: the clock is not what matters.",
+        "The machine with Mac OS X has a clock that is 8 % faster, and loses all the same: the clock is not what \
+         matters.",
         PROCESS,
-        || Judged::by_cause(said(&g5(), "cpu.speed"), |status, figure| status == Status::Cleared && figure.contains("8 % faster")),
+        || {
+            Judged::by_cause(said(&g5(), "cpu.speed"), |status, figure| {
+                status == Status::Cleared && figure.contains("8 % faster")
+            })
+        },
         Here::Never(TWO_SYSTEMS),
     ),
     of(
@@ -37,7 +42,10 @@ pub static LIST: &[Conclusion] = &[
             let ratios = CREATION.map(|p| ratio(&c, p));
             let guilty = status(&c, "kernel.process") == Some(Status::Guilty);
             let [fork, exec, shell] = ratios;
-            Judged::by(guilty && ratios.iter().all(|r| *r > 2.0), format!("fork {fork:.1}, exec {exec:.1}, shell {shell:.1} times"))
+            Judged::by(
+                guilty && ratios.iter().all(|r| *r > 2.0),
+                format!("fork {fork:.1}, exec {exec:.1}, shell {shell:.1} times"),
+            )
         },
         Here::By(|run| own::against_mac(run, &FORMS), "process.fork process.exec_dynamic process.shell"),
     ),
@@ -58,7 +66,8 @@ pub static LIST: &[Conclusion] = &[
         "Starting a program through the shell, the G5 under Linux beats both of the others.",
         PROCESS,
         || {
-            let times = ["xeon-3.6-linux", "opteron-850-linux"].map(|other| ratio(&between(other, "g5-2.5-linux"), "process.shell"));
+            let times = ["xeon-3.6-linux", "opteron-850-linux"]
+                .map(|other| ratio(&between(other, "g5-2.5-linux"), "process.shell"));
             Judged::by(times.iter().all(|t| *t < 1.0), format!("{:.2} and {:.2} times the time", times[0], times[1]))
         },
         Here::Never(TWO_SYSTEMS),
@@ -66,18 +75,27 @@ pub static LIST: &[Conclusion] = &[
     of(
         "up_to_five_times",
         LOW,
-        "A process takes up to five times longer to make under Mac OS X, so making a thread may be slow as well; that is not proved.",
+        "A process takes up to five times longer to make under Mac OS X, so making a thread may be slow as well; that \
+         is not proved.",
         PROCESS,
         || {
             let c = between("opteron-850-linux", "g5-2.7-darwin");
             let most = CREATION.iter().map(|p| ratio(&c, p)).fold(0.0, f64::max);
             let silent = status(&c, "kernel.thread").is_none();
-            Judged::by((4.5..5.5).contains(&most) && silent, format!("{most:.1} times at most; of threads no verdict, for there is no row"))
+            Judged::by(
+                (4.5..5.5).contains(&most) && silent,
+                format!("{most:.1} times at most; of threads no verdict, for there is no row"),
+            )
         },
         Here::By(
             |run| {
-                let (share, said) = own::thread_beside(run, "process.fork", &Params::new().with("resident", 0), "a fork")?;
-                Some(Judged::at_least(&share, 0.5, format!("{said}; from half of it on a slow fork tells of slow threads")))
+                let (share, said) =
+                    own::thread_beside(run, "process.fork", &Params::new().with("resident", 0), "a fork")?;
+                Some(Judged::at_least(
+                    &share,
+                    0.5,
+                    format!("{said}; from half of it on a slow fork tells of slow threads"),
+                ))
             },
             "process.fork thread.create",
         ),
@@ -92,19 +110,24 @@ pub static LIST: &[Conclusion] = &[
             let [install, handle] = ["signal.install", "signal.handle"].map(|p| ratio(&c, p));
             let slower = all(&c, &["signal.install", "signal.handle"], Verdict::Slower);
             let figure = format!(
-                "installing {install:.1}, handling {handle:.1} times; the text calls it “the TCP signals”, and the column of TCP beside it is select \
+                "installing {install:.1}, handling {handle:.1} times; the text calls it “the TCP signals”, and the \
+                 column of TCP beside it is select \
                  ({:.1} times)",
                 ratio(&c, "syscall.select")
             );
             Judged::by(slower && install > 4.0 && handle > 3.0, figure)
         },
         // Handling a signal takes 2.3 times as long as on the Xeon, the least of the three: the limit is below that.
-        Here::By(|run| own::against_mac(run, &[("signal.install", "installing", 4.0), ("signal.handle", "handling", 2.0)]), "'signal.*'"),
+        Here::By(
+            |run| own::against_mac(run, &[("signal.install", "installing", 4.0), ("signal.handle", "handling", 2.0)]),
+            "'signal.*'",
+        ),
     ),
     of(
         "cpu_minor_for_signals",
         SIGNALING,
-        "The processor matters little for signals: the Opteron is somewhat faster than the higher clocked Xeon that runs the same code.",
+        "The processor matters little for signals: the Opteron is somewhat faster than the higher clocked Xeon that \
+         runs the same code.",
         CALLS,
         || {
             let c = between("xeon-3.6-linux", "opteron-850-linux");
@@ -117,12 +140,14 @@ pub static LIST: &[Conclusion] = &[
     of(
         "every_call_slow_on_mac",
         "The Usual Suspects",
-        "Entering the kernel may itself be expensive under Mac OS X, as its core is that of a microkernel: the call that does nothing hints at it.",
+        "Entering the kernel may itself be expensive under Mac OS X, as its core is that of a microkernel: the call \
+         that does nothing hints at it.",
         CALLS,
         || {
             let c = g5();
             let times = ratio(&c, "syscall.null");
-            let found = said(&c, "syscall.entry").map(|(status, why)| (status, format!("{times:.1} times for the null call; {why}")));
+            let found = said(&c, "syscall.entry")
+                .map(|(status, why)| (status, format!("{times:.1} times for the null call; {why}")));
             Judged::by_cause(found, |status, _| status == Status::Guilty)
         },
         Here::By(|run| own::against_mac(run, &[("syscall.null", "the null call", 3.0)]), "syscall.null"),
@@ -176,7 +201,10 @@ pub static LIST: &[Conclusion] = &[
         || {
             let average = average("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-4.0");
             let holds = average.0 != Verdict::Slower && (average.1 - 1.0).abs() < 0.03;
-            Judged::by(holds, format!("{:.2} times the Opteron's average, each with its better compiler", 1.0 / average.1))
+            Judged::by(
+                holds,
+                format!("{:.2} times the Opteron's average, each with its better compiler", 1.0 / average.1),
+            )
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -187,8 +215,10 @@ pub static LIST: &[Conclusion] = &[
         FLOPS,
         || {
             let same_clock = average("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0");
-            let gains = [same_clock.1, average("flops-g5-2.5-gcc-3.3", "flops-g5-2.7-gcc-4.0").1].map(|r| (1.0 / r - 1.0) * 100.0);
-            let figure = format!("{:.0} % against the machine at 2.5 GHz, {:.0} % at the same clock", gains[1], gains[0]);
+            let gains = [same_clock.1, average("flops-g5-2.5-gcc-3.3", "flops-g5-2.7-gcc-4.0").1]
+                .map(|r| (1.0 / r - 1.0) * 100.0);
+            let figure =
+                format!("{:.0} % against the machine at 2.5 GHz, {:.0} % at the same clock", gains[1], gains[0]);
             Judged::by(same_clock.0 == Verdict::Faster && (65.0..70.0).contains(&gains[1]), figure)
         },
         Here::Never("compilers here are compared by `fingerpost run flops`"),
@@ -196,7 +226,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "gcc_four_uses_fused_multiply_add",
         FPU,
-        "The gain comes from the fused multiply-add, which the older compiler hardly used: modules of additions and multiplications gain most.",
+        "The gain comes from the fused multiply-add, which the older compiler hardly used: modules of additions and \
+         multiplications gain most.",
         FLOPS,
         || {
             let c = between("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0");
@@ -237,7 +268,8 @@ pub static LIST: &[Conclusion] = &[
 
 const CREATION: [&str; 3] = ["process.fork", "process.exec_dynamic", "process.shell"];
 /// The same with their names in the document, and how many times as long each takes there at the least.
-const FORMS: [(&str, &str, f64); 3] = [(CREATION[0], "fork", 2.0), (CREATION[1], "exec", 2.0), (CREATION[2], "shell", 2.0)];
+const FORMS: [(&str, &str, f64); 3] =
+    [(CREATION[0], "fork", 2.0), (CREATION[1], "exec", 2.0), (CREATION[2], "shell", 2.0)];
 const LINUX: [&str; 3] = ["g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"];
 
 /// The verdict on the modules' average, and how many times slower it is.

@@ -46,7 +46,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "linux_does_not_collapse",
         HEEL,
-        "Under Linux more clients do little harm: the peak is reached and then left only slowly, and 50 clients still get four fifths more than one.",
+        "Under Linux more clients do little harm: the peak is reached and then left only slowly, and 50 clients still \
+         get four fifths more than one.",
         MYSQL,
         || {
             let curve = &g5().curves[0];
@@ -59,12 +60,16 @@ pub static LIST: &[Conclusion] = &[
     of(
         "second_client_helps",
         HEEL,
-        "A second client raises the throughput, because the second processor joins in; Mac OS X gains about as much by it as Linux.",
+        "A second client raises the throughput, because the second processor joins in; Mac OS X gains about as much by \
+         it as Linux.",
         MYSQL,
         || {
             let curve = &g5().curves[0];
             let [linux, mac] = [curve.points[1].1 / curve.points[0].1, curve.points[1].2 / curve.points[0].2];
-            Judged::by(mac > 1.3 && mac / linux > 0.9, format!("{:.0} % against {:.0} % of one client's", mac * 100.0, linux * 100.0))
+            Judged::by(
+                mac > 1.3 && mac / linux > 0.9,
+                format!("{:.0} % against {:.0} % of one client's", mac * 100.0, linux * 100.0),
+            )
         },
         Here::By(second_client, DATABASE),
     ),
@@ -100,13 +105,15 @@ pub static LIST: &[Conclusion] = &[
     of(
         "five_to_eight_times",
         "Low level benchmarking on Mac OS X and Linux",
-        "From five clients on MySQL is five to eight times slower under Mac OS X than under Linux on the same hardware.",
+        "From five clients on MySQL is five to eight times slower under Mac OS X than under Linux on the same \
+         hardware.",
         MYSQL,
         || {
             let c = g5();
             let ratios = [5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n)));
             let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / 5.0).exp();
-            let [least, most] = [ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max)];
+            let [least, most] =
+                [ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max)];
             let figure = format!("{least:.1} to {most:.1} times by the number of clients, {mean:.1} in the middle");
             Judged::by((5.0..8.0).contains(&mean), figure)
         },
@@ -115,7 +122,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "opteron_far_ahead",
         "Introduction",
-        "The Opteron under Linux serves many times more than the G5 under Mac OS X, up to ten times in the first article.",
+        "The Opteron under Linux serves many times more than the G5 under Mac OS X, up to ten times in the first \
+         article.",
         MYSQL,
         || {
             let c = between("opteron-850-linux", "g5-2.7-darwin");
@@ -127,11 +135,14 @@ pub static LIST: &[Conclusion] = &[
     of(
         "g5_slower_than_opteron",
         HEEL,
-        "Under Linux the G5 is somewhat slower than the Opteron at this work of integers, and peaks with fewer clients.",
+        "Under Linux the G5 is somewhat slower than the Opteron at this work of integers, and peaks with fewer \
+         clients.",
         MYSQL,
         || {
             let c = between("opteron-850-linux", "g5-2.5-linux");
-            let peak = |of: fn(&(i64, f64, f64)) -> f64| c.curves[0].points.iter().max_by(|a, b| of(a).total_cmp(&of(b))).copied();
+            let peak = |of: fn(&(i64, f64, f64)) -> f64| {
+                c.curves[0].points.iter().max_by(|a, b| of(a).total_cmp(&of(b))).copied()
+            };
             let (Some(opteron), Some(g5)) = (peak(|p| p.1), peak(|p| p.2)) else { return Judged::not(NO_FIGURE) };
             let figure = format!("{:.0}/s at {} clients against {:.0}/s at {}", g5.2, g5.0, opteron.1, opteron.0);
             Judged::by(g5.2 < opteron.1 && g5.0 < opteron.0, figure)
@@ -153,7 +164,8 @@ pub static LIST: &[Conclusion] = &[
         MYSQL,
         || {
             let [peak, link] = ["net.out.peak.mbit_s", "net.link.mbit_s"].map(|n| total("opteron-850-linux", n));
-            let found = said(&g5(), "network.shaping").map(|(status, why)| (status, format!("{why}; the peak is {peak:.0}")));
+            let found =
+                said(&g5(), "network.shaping").map(|(status, why)| (status, format!("{why}; the peak is {peak:.0}")));
             Judged::by_cause(found, |status, _| status == Status::Cleared && peak < 0.5 * link)
         },
         Here::Never("client and server are on one machine here"),
@@ -161,7 +173,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "flushing_not_the_cause",
         SEARCH,
-        "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and MyISAM makes no transactions.",
+        "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and \
+         MyISAM makes no transactions.",
         MYSQL,
         || cleared("storage.durability"),
         Here::By(writing_here, DATABASE),
@@ -172,16 +185,21 @@ pub static LIST: &[Conclusion] = &[
         "Settings of MySQL are not the cause: the one that differs out of the box (skip-locking) gives a few per cent.",
         MYSQL,
         || {
-            let [low, high] = ["low", "high"].map(|end| total("g5-2.7-darwin", &format!("skip_locking.gain.{end}.percent")));
+            let [low, high] =
+                ["low", "high"].map(|end| total("g5-2.7-darwin", &format!("skip_locking.gain.{end}.percent")));
             let most = value(at_clients(&g5(), 50));
-            Judged::by(high < 5.0, format!("skip-locking gives {low:.0} to {high:.0} %, and Linux is up to {most:.1} times faster"))
+            Judged::by(
+                high < 5.0,
+                format!("skip-locking gives {low:.0} to {high:.0} %, and Linux is up to {most:.1} times faster"),
+            )
         },
         Here::By(locking_here, "database --set engine=mariadb --set storage=myisam --set server.external_locking=1"),
     ),
     of(
         "query_cache_widens_the_gap",
         SEARCH,
-        "With answers from the query cache the Linux machines serve several times more, limited by the clients, and Mac OS X does not keep up.",
+        "With answers from the query cache the Linux machines serve several times more, limited by the clients, and \
+         Mac OS X does not keep up.",
         // Here it is what the cache gains, which takes the figures without it as well.
         &["mysql-query-cache", "mysql-scaling"],
         query_cache,
@@ -193,7 +211,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "threads_or_locks_suspected",
         "The Usual Suspects",
-        "What remains suspected is below the program: latency of TCP, the implementation of threads, and the kernel's coarse locks.",
+        "What remains suspected is below the program: latency of TCP, the implementation of threads, and the kernel's \
+         coarse locks.",
         &["mysql-scaling", "lmbench-ipc"],
         || {
             let c = g5();
@@ -239,11 +258,15 @@ pub static LIST: &[Conclusion] = &[
             let c = g5();
             let rows: Vec<_> = c.rows.iter().filter(|r| r.probe == "web.throughput").collect();
             let figure = rows.iter().map(|r| format!("{:.1}", value(r))).collect::<Vec<_>>().join(" and ");
-            Judged::by(rows.len() == 2 && rows.iter().all(|r| r.verdict == Verdict::Slower), format!("{figure} times slower"))
+            Judged::by(
+                rows.len() == 2 && rows.iter().all(|r| r.verdict == Verdict::Slower),
+                format!("{figure} times slower"),
+            )
         },
         Here::By(
             |run| {
-                let published = Params::new().with("server", "apache-2.0").with("keepalive", "off").with("connections", 100);
+                let published =
+                    Params::new().with("server", "apache-2.0").with("keepalive", "off").with("connections", 100);
                 let mac = source::load("g5-2.7-darwin");
                 let theirs = own::best_level(&mac, "web.throughput", &published)?;
                 let row = own::best(run, "web.throughput", &published)?;
@@ -276,14 +299,18 @@ pub static LIST: &[Conclusion] = &[
         APACHE,
         || {
             let [g5, xeon] = ["g5-2.5-linux", "xeon-3.6-linux"].map(|system| 1.0 / versions(system));
-            Judged::by([g5, xeon].iter().all(|gain| (2.5..3.5).contains(gain)), format!("{g5:.2} and {xeon:.2} times as fast"))
+            Judged::by(
+                [g5, xeon].iter().all(|gain| (2.5..3.5).contains(gain)),
+                format!("{g5:.2} and {xeon:.2} times as fast"),
+            )
         },
         Here::Never("it is about two versions of Apache"),
     ),
     of(
         "apache_other_cause",
         SERVER,
-        "The processors were not busy under Apache, so its trouble is another one than MySQL's; the vendor blames the load generator, which stalls.",
+        "The processors were not busy under Apache, so its trouble is another one than MySQL's; the vendor blames the \
+         load generator, which stalls.",
         APACHE,
         || Judged::not(NO_FIGURE),
         Here::By(stalls, "web"),
@@ -302,15 +329,21 @@ pub static LIST: &[Conclusion] = &[
         "The desktop answers less promptly than a fast PC's.",
         MYSQL,
         || Judged::not("it is an impression: nothing was measured"),
-        Here::Never("it is about two systems; `run database` and `run web` record how promptly this one answers beside its loaded server"),
+        Here::Never(
+            "it is about two systems; `run database` and `run web` record how promptly this one answers beside its \
+             loaded server",
+        ),
     ),
 ];
 
 fn os_not_cpu() -> Judged {
     let c = g5();
     let first = c.causes.first().map_or("none", |f| f.cause.as_str());
-    let cpu = said(&c, "cpu.speed").map(|(status, why)| (status, format!("first cause {first}, cpu.speed {}: {why}", status.as_str())));
-    Judged::by_cause(cpu, |status, _| status == Status::Cleared && c.headline.contains("the operating system, not the CPU"))
+    let cpu = said(&c, "cpu.speed")
+        .map(|(status, why)| (status, format!("first cause {first}, cpu.speed {}: {why}", status.as_str())));
+    Judged::by_cause(cpu, |status, _| {
+        status == Status::Cleared && c.headline.contains("the operating system, not the CPU")
+    })
 }
 
 /// Whether the two systems on the G5, compared, clear a cause.
@@ -322,7 +355,10 @@ fn cleared(cause: &str) -> Judged {
 fn share_of_one(point: usize, said: f64) -> Judged {
     let curve = &g5().curves[0];
     let share = curve.points[point].2 / curve.points[0].2;
-    Judged::by((share - said).abs() < 0.05 * said, format!("{:.1} % with {} clients", share * 100.0, curve.points[point].0))
+    Judged::by(
+        (share - said).abs() < 0.05 * said,
+        format!("{:.1} % with {} clients", share * 100.0, curve.points[point].0),
+    )
 }
 
 /// How many times slower version 2.0 is than 1.3 on a system.
@@ -345,7 +381,8 @@ fn busy_here(run: &Run) -> Option<Judged> {
     let (cpus, elapsed) = (total("cpu.count")?, total("elapsed.seconds").filter(|s| *s > 0.0)?);
     // Seconds and ticks are not read at one moment: what seems more than all CPUs is all of them.
     let used = ((total("cpu.user.seconds")? + total("cpu.system.seconds")?) / elapsed).min(cpus);
-    let figure = format!("{used:.2} of {cpus:.0} CPUs were busy with the most clients, the load generator's own time among it");
+    let figure =
+        format!("{used:.2} of {cpus:.0} CPUs were busy with the most clients, the load generator's own time among it");
     Some(Judged::by(used >= NEARLY_USED_UP * cpus, figure))
 }
 
@@ -357,7 +394,8 @@ fn writing_here(run: &Run) -> Option<Judged> {
     let elapsed = cpu.totals.get("elapsed.seconds").copied().filter(|s| *s > 0.0)?;
     let total = |name: &str| disk.totals.get(name).copied();
     let (written, busy) = (total("disk.write.bytes")? / elapsed, total("disk.busy.seconds")? / elapsed);
-    let figure = format!("{:.0} kB/s were written, and the disk was busy for {:.1} % of the time", written / 1e3, busy * 100.0);
+    let figure =
+        format!("{:.0} kB/s were written, and the disk was busy for {:.1} % of the time", written / 1e3, busy * 100.0);
     Some(Judged::by(busy < DISK_IDLE, figure))
 }
 
@@ -407,7 +445,8 @@ fn query_cache() -> Judged {
     let slower = row(&c, CACHED).verdict == Verdict::Slower;
     let client = total("opteron-850-linux", "query_cache.per_client_machine.queries_s");
     let figure = format!(
-        "about {:.0}/s against a peak of {:.0}/s, {:.1} times; a client machine gave at most {client:.0}/s, and up to {:.0} % came from the cache",
+        "about {:.0}/s against a peak of {:.0}/s, {:.1} times; a client machine gave at most {client:.0}/s, and up to \
+         {:.0} % came from the cache",
         source::cached("g5-2.7-darwin"),
         source::cached("opteron-850-linux"),
         ratio(&c, CACHED),
@@ -416,15 +455,17 @@ fn query_cache() -> Judged {
     Judged::by(slower && ratio(&c, CACHED) > 5.0, figure)
 }
 
-/// What the cache gains here: the best throughput with it against the best without. What the published machines served says nothing of the
-/// cache of today's.
+/// What the cache gains here: the best throughput with it against the best without. What the published machines served
+/// says nothing of the cache of today's.
 fn query_cache_here(run: &Run) -> Option<Judged> {
-    let of =
-        |state: &'static str| run.measurements.iter().filter(move |m| m.probe == CACHED && m.params.text("query_cache") == Some(state));
+    let of = |state: &'static str| {
+        run.measurements.iter().filter(move |m| m.probe == CACHED && m.params.text("query_cache") == Some(state))
+    };
     // The same server without its cache: one with another setting besides would answer another question.
     let rest = |row: &Measurement| row.params.without(&["query_cache", "clients"]);
     let highest = |a: &&Measurement, b: &&Measurement| rate(a).total_cmp(&rate(b));
-    let with = of("on").filter(|m| m.estimate.is_some() && of("off").any(|off| rest(off) == rest(m))).max_by(highest)?;
+    let with =
+        of("on").filter(|m| m.estimate.is_some() && of("off").any(|off| rest(off) == rest(m))).max_by(highest)?;
     let without = of("off").filter(|m| m.estimate.is_some() && rest(m) == rest(with)).max_by(highest)?;
     let (on, cached, off, plain) = (rate(with), own::level(run, with)?, rate(without), own::level(run, without)?);
     let times = own::times(plain, cached);
@@ -441,11 +482,12 @@ fn rate(row: &Measurement) -> f64 {
 /// What “several times” is at the least.
 const SEVERAL: f64 = 2.0;
 
-/// What files' locks take here where MariaDB is told to take them (`external_locking`, which is off by default: that is skip-locking), by the
-/// requests that were followed.
+/// What files' locks take here where MariaDB is told to take them (`external_locking`, which is off by default: that is
+/// skip-locking), by the requests that were followed.
 fn locking_here(run: &Run) -> Option<Judged> {
     let on = |params: &Params| {
-        let [number, word] = [params.int("server.external_locking") == Some(1), params.text("server.external_locking") == Some("ON")];
+        let [number, word] =
+            [params.int("server.external_locking") == Some(1), params.text("server.external_locking") == Some("ON")];
         number || word
     };
     let locks = |b: &Budget| b.parts.iter().find(|part| part.component == "kernel: fcntl").map(|part| part.share);
@@ -460,12 +502,14 @@ fn locking_here(run: &Run) -> Option<Judged> {
 /// What still is a few per cent.
 const A_FEW: f64 = 0.05;
 
-/// Stalls that take less than this share of the time hold no throughput back that anybody would notice; the web laboratory uses the same.
+/// Stalls that take less than this share of the time hold no throughput back that anybody would notice; the web
+/// laboratory uses the same.
 const STALLED: f64 = 0.05;
 
 /// Whether the load generator stalled here for long.
 fn stalls(run: &Run) -> Option<Judged> {
-    let web: Vec<_> = run.observations.iter().filter(|o| o.workload == "web" && o.totals.contains_key("stall.seconds")).collect();
+    let web: Vec<_> =
+        run.observations.iter().filter(|o| o.workload == "web" && o.totals.contains_key("stall.seconds")).collect();
     let sum = |name: &str| web.iter().filter_map(|o| o.totals.get(name)).fold(0.0, |sum, v| sum + v);
     let (stalls, seconds, wall) = (sum("stalls"), sum("stall.seconds"), sum("wall.seconds"));
     let figure = format!("{} of the client, {seconds:.2} s of {wall:.1} s", counted(stalls as u64, "stall"));

@@ -54,7 +54,8 @@ pub fn status(c: &Comparison, cause: &str) -> Option<Status> {
     c.causes.iter().find(|f| f.cause == cause).map(|f| f.status)
 }
 
-/// What became of a cause, with the first piece of evidence; nothing where the comparison says nothing of it, or not why.
+/// What became of a cause, with the first piece of evidence; nothing where the comparison says nothing of it, or not
+/// why.
 pub fn said(c: &Comparison, cause: &str) -> Option<(Status, String)> {
     c.causes.iter().find(|f| f.cause == cause).and_then(|f| Some((f.status, f.evidence.first()?.clone())))
 }
@@ -77,11 +78,20 @@ pub fn count(c: &Comparison, probe: &str, verdict: Verdict) -> usize {
 
 /// A total that somebody watched on a reference system.
 pub fn total(system: &str, name: &str) -> f64 {
-    load(system).observations.iter().find_map(|o| o.totals.get(name).copied()).expect("committed observations have the total")
+    load(system)
+        .observations
+        .iter()
+        .find_map(|o| o.totals.get(name).copied())
+        .expect("committed observations have the total")
 }
 
 /// What a reference system served with the query cache on, in queries a second.
 pub fn cached(system: &str) -> f64 {
     let published = load(&format!("{system}[query_cache=on]"));
-    published.measurements.iter().find(|m| m.probe == "database.throughput").and_then(|m| m.estimate).map_or(f64::NAN, |e| e.value)
+    published
+        .measurements
+        .iter()
+        .find(|m| m.probe == "database.throughput")
+        .and_then(|m| m.estimate)
+        .map_or(f64::NAN, |e| e.value)
 }

@@ -11,7 +11,13 @@ use crate::verdict::Verdict;
 
 const SITE: &[&str] = &["site"];
 
-const fn of(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
+const fn of(
+    key: &'static str,
+    place: &'static str,
+    says: &'static str,
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
     Conclusion { key, document: Document::ObjectDatabase, place, says, tables: SITE, source, here }
 }
 
@@ -20,7 +26,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "storage_limits_web_servers",
         "The introduction",
-        "How files are stored is one of the major limits of web servers: with another way to store them they would be faster.",
+        "How files are stored is one of the major limits of web servers: with another way to store them they would be \
+         faster.",
         || Judged::not("communication and server were left out on purpose"),
         Here::By(served, "site --set parts=served"),
     ),
@@ -45,7 +52,10 @@ pub static LIST: &[Conclusion] = &[
             let r = ratios();
             let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
             let (first, last) = (mean(&r[..3]), mean(&r[8..]));
-            Judged::by(last > 1.5 * first, format!("{first:.1} times in the first three rounds, {last:.1} in the last three"))
+            Judged::by(
+                last > 1.5 * first,
+                format!("{first:.1} times in the first three rounds, {last:.1} in the last three"),
+            )
         },
         Here::By(warming, "site --set state=warming"),
     ),
@@ -54,12 +64,16 @@ pub static LIST: &[Conclusion] = &[
         "Conclusions",
         "The next version keeps less in memory: its lead will be smaller, and still four to five times.",
         || Judged::not("it is a forecast: the document has no figure of that version"),
-        Here::By(less_cache, "site --set state=warming --set pages=4000 --set urls=400 --set memory=none,8M --allow-system-changes"),
+        Here::By(
+            less_cache,
+            "site --set state=warming --set pages=4000 --set urls=400 --set memory=none,8M --allow-system-changes",
+        ),
     ),
     of(
         "native_and_no_legacy",
         "Conclusions",
-        "The lead is due to code without the past of several formats, and to native code where the file system's is emulated.",
+        "The lead is due to code without the past of several formats, and to native code where the file system's is \
+         emulated.",
         || Judged::not("it is a belief: nothing in the table tells code from caching"),
         Here::Never("no file system of today is emulated"),
     ),
@@ -87,9 +101,12 @@ pub static LIST: &[Conclusion] = &[
     of(
         "faster_even_with_a_message",
         "The introduction",
-        "A web server gets text sooner from the database than from files, although each request goes there and back between two programs.",
+        "A web server gets text sooner from the database than from files, although each request goes there and back \
+         between two programs.",
         || Judged::not("it is what others reported: nothing was measured"),
-        Here::Never("in the rows site.served the server reads the database itself, without a message between two programs"),
+        Here::Never(
+            "in the rows site.served the server reads the database itself, without a message between two programs",
+        ),
     ),
 ];
 
@@ -97,7 +114,9 @@ pub static LIST: &[Conclusion] = &[
 fn ratios() -> Vec<f64> {
     let run = load("site-powermac-9500");
     let rounds = |store: &str| {
-        run.row("site.round", &Params::new().with("store", store)).map(|m| m.process_values()).expect("committed tables have the rounds")
+        run.row("site.round", &Params::new().with("store", store))
+            .map(|m| m.process_values())
+            .expect("committed tables have the rounds")
     };
     rounds("files").into_iter().zip(rounds("object-database")).map(|(f, o)| f / o).collect()
 }
@@ -106,11 +125,15 @@ fn faster(run: &Run) -> Option<Judged> {
     let duels = site::duels(run);
     let best = duels.iter().filter_map(|d| Some((d, d.ratio?))).max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let (duel, ratio) = best;
-    let memory = duel.params.int("memory").map_or(String::new(), |bytes| format!(" with {} of memory", Unit::Bytes.format(bytes as f64)));
+    let memory = duel
+        .params
+        .int("memory")
+        .map_or(String::new(), |bytes| format!(" with {} of memory", Unit::Bytes.format(bytes as f64)));
     let rounds: Vec<f64> = duel.rounds.iter().take(site::TABLE_ROUNDS).map(|round| round.ratio).collect();
     let most = rounds.iter().copied().fold(0.0, f64::max);
     let of = format!("{} is {:.2} times as fast as {}{memory}", duel.odb, ratio.value, duel.files);
-    let figure = format!("{of} ({:.2} to {:.2}), {most:.2} times in the best of {} rounds", ratio.low, ratio.high, rounds.len());
+    let figure =
+        format!("{of} ({:.2} to {:.2}), {most:.2} times in the best of {} rounds", ratio.low, ratio.high, rounds.len());
     // “Up to” is the best of as many rounds as the source has: of more of them one might be as good by chance.
     Some(if (ratio.low..=ratio.high).contains(&1.0) { Judged::open(figure) } else { Judged::by(most >= SEVEN, figure) })
 }
@@ -118,14 +141,15 @@ fn faster(run: &Run) -> Option<Judged> {
 /// What the source's “up to seven times” is at the least.
 const SEVEN: f64 = 7.0;
 
-/// The lead in the rounds from the start: the last third against the first, for the database that keeps what it has walked through as the
-/// source's did, else for the fastest.
+/// The lead in the rounds from the start: the last third against the first, for the database that keeps what it has
+/// walked through as the source's did, else for the fastest.
 fn warming(run: &Run) -> Option<Judged> {
     let found = site::warming(run);
     // Where memory was limited in a part of the rounds, it is that of the others.
     let unlimited = || found.iter().filter(|w| w.params.get("memory").is_none());
     let Some(course) = unlimited().find(|w| w.odb == site::LOADED).or(unlimited().next()).or(found.first()) else {
-        let loaded = "the rounds here begin when everything that is read has been loaded; `--set state=warming` measures from the start";
+        let loaded = "the rounds here begin when everything that is read has been loaded; `--set state=warming` \
+            measures from the start";
         return (!site::duels(run).is_empty()).then(|| Judged::not(loaded));
     };
     let (first, last) = (site::mean(&course.rounds[..course.rounds.len() / 3]), course.last());
@@ -134,8 +158,9 @@ fn warming(run: &Run) -> Option<Judged> {
     Some(Judged::larger(&last, &first, figure))
 }
 
-/// The lead when all has been loaded that is kept, with all memory and with little of it, as the version that the source foresees has: true
-/// where it is less then, and still four times at the least. A limit that nobody came to says nothing.
+/// The lead when all has been loaded that is kept, with all memory and with little of it, as the version that the
+/// source foresees has: true where it is less then, and still four times at the least. A limit that nobody came to says
+/// nothing.
 fn less_cache(run: &Run) -> Option<Judged> {
     let less = site::less(run).into_iter().next()?;
     Some(match less.smaller().filter(|_| less.met != Some(false)) {
@@ -146,19 +171,30 @@ fn less_cache(run: &Run) -> Option<Judged> {
 
 /// The web server of this program reading from files and from the fastest of the databases.
 fn served(run: &Run) -> Option<Judged> {
-    let rows = || run.measurements.iter().filter(|m| m.probe == "site.served").filter_map(|m| Some((m.params.text("store")?, m.estimate?)));
-    let best = |files: bool| rows().filter(|(store, _)| store.starts_with("files") == files).max_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let rows = || {
+        run.measurements
+            .iter()
+            .filter(|m| m.probe == "site.served")
+            .filter_map(|m| Some((m.params.text("store")?, m.estimate?)))
+    };
+    let best = |files: bool| {
+        rows().filter(|(store, _)| store.starts_with("files") == files).max_by(|a, b| a.1.value.total_cmp(&b.1.value))
+    };
     let ((file, from_files), (database, from_database)) = (best(true)?, best(false)?);
     let figure = format!("{:.0}/s from {database}, {:.0}/s from {file}", from_database.value, from_files.value);
     Some(Judged::larger(&from_database, &from_files, figure))
 }
 
-/// What the files of one folder cost more when there are many of them: true where the largest folder is slower than the smallest by more
-/// than the threshold of any comparison, interval against interval.
+/// What the files of one folder cost more when there are many of them: true where the largest folder is slower than the
+/// smallest by more than the threshold of any comparison, interval against interval.
 fn folders(run: &Run) -> Option<Judged> {
     let of_files = |m: &&Measurement| m.probe == "site.folder" && m.params.text("store") == Some("files-open");
-    let mut rows: Vec<(i64, Estimate)> =
-        run.measurements.iter().filter(of_files).filter_map(|m| Some((m.params.int("entries")?, m.estimate?))).collect();
+    let mut rows: Vec<(i64, Estimate)> = run
+        .measurements
+        .iter()
+        .filter(of_files)
+        .filter_map(|m| Some((m.params.int("entries")?, m.estimate?)))
+        .collect();
     rows.sort_by_key(|r| r.0);
     let (few, many) = (rows.first()?, rows.last().filter(|last| last.0 > rows[0].0)?);
     let time = |e: &Estimate| Unit::Nanoseconds.format(e.value);

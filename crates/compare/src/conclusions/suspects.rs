@@ -19,9 +19,11 @@ const AFFECT: &str = "Does it affect you?";
 const MATTERS: f64 = 0.05;
 /// What the article's “substantial portion” is at the least.
 const SUBSTANTIAL: f64 = 0.25;
-/// The least CPU time of which a share is told: the kernel counts in ticks of a hundredth of a second, and one of them is no share.
+/// The least CPU time of which a share is told: the kernel counts in ticks of a hundredth of a second, and one of them
+/// is no share.
 const ENOUGH_CPU_SECONDS: f64 = 0.2;
-/// A mutex whose waiters are switched more often than this, for each time that it is taken, is not taken “without excessive context switches”.
+/// A mutex whose waiters are switched more often than this, for each time that it is taken, is not taken “without
+/// excessive context switches”.
 const FEW_SWITCHES: f64 = 0.1;
 
 /// The suspicions, expectations and advice about servers.
@@ -29,7 +31,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "five_clients_and_ten",
         SERVER,
-        "With five clients the same hardware already serves several times more under Linux, and with ten the gap is wider still.",
+        "With five clients the same hardware already serves several times more under Linux, and with ten the gap is \
+         wider still.",
         MYSQL,
         || {
             let c = g5();
@@ -46,7 +49,10 @@ pub static LIST: &[Conclusion] = &[
         || {
             let settled: Vec<f64> = g5().curves[0].points.iter().filter(|p| p.0 >= 20).map(|p| p.2).collect();
             let figure = settled.iter().map(|v| format!("{v:.0}/s")).collect::<Vec<_>>().join(", ");
-            Judged::by(settled.iter().all(|v| (v / 50.0 - 1.0).abs() < 0.1), format!("{figure} with 20, 35 and 50 clients"))
+            Judged::by(
+                settled.iter().all(|v| (v / 50.0 - 1.0).abs() < 0.1),
+                format!("{figure} with 20, 35 and 50 clients"),
+            )
         },
         Here::Never("it is a figure of that one system"),
     ),
@@ -57,14 +63,18 @@ pub static LIST: &[Conclusion] = &[
         MYSQL,
         || {
             let points = &g5().curves[0].points;
-            Judged::by(points[2].1 > points[1].1, format!("{:.0}/s with two clients, {:.0}/s with five", points[1].1, points[2].1))
+            Judged::by(
+                points[2].1 > points[1].1,
+                format!("{:.0}/s with two clients, {:.0}/s with five", points[1].1, points[2].1),
+            )
         },
         Here::By(more_than_two, "database --set engine=mariadb --set storage=myisam"),
     ),
     of(
         "threads_add_overhead",
         HEEL,
-        "Each further client makes a query more expensive under Mac OS X, so threads, or what they share in the kernel, cost something by themselves.",
+        "Each further client makes a query more expensive under Mac OS X, so threads, or what they share in the \
+         kernel, cost something by themselves.",
         MYSQL,
         || {
             let c = g5();
@@ -93,7 +103,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "latency_predicts_lock_manager",
         SIGNALING,
-        "TCP's latency predicts how fast the lock manager of a distributed database is (a study that the article cites).",
+        "TCP's latency predicts how fast the lock manager of a distributed database is (a study that the article \
+         cites).",
         &["lmbench-ipc"],
         || Judged::not("it is cited: the article has no figure of it"),
         Here::Never("no distributed database is measured here"),
@@ -109,7 +120,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "mutexes_without_switches",
         HEEL,
-        "MySQL needs mutexes that are taken and released often without many context switches; otherwise more processors make it slower (its manual).",
+        "MySQL needs mutexes that are taken and released often without many context switches; otherwise more \
+         processors make it slower (its manual).",
         MYSQL,
         || Judged::not("it is quoted from a manual: switches were not counted"),
         Here::By(switches_of_a_mutex, "sync.mutex_contended"),
@@ -117,13 +129,15 @@ pub static LIST: &[Conclusion] = &[
     of(
         "client_machines_are_the_limit",
         SEARCH,
-        "With the query cache a client machine gives no more than some 1000 queries a second whatever its processor, so the clients are the limit.",
+        "With the query cache a client machine gives no more than some 1000 queries a second whatever its processor, \
+         so the clients are the limit.",
         CACHED,
         || {
             let [each, machines] = ["per_client_machine.queries_s", "client_machines.most"]
                 .map(|name| total("opteron-850-linux", &format!("query_cache.{name}")));
             let peak = source::cached("opteron-850-linux");
-            let figure = format!("{peak:.0}/s from {machines:.0} machines is {:.0}/s of each, of {each:.0}/s", peak / machines);
+            let figure =
+                format!("{peak:.0}/s from {machines:.0} machines is {:.0}/s of each, of {each:.0}/s", peak / machines);
             Judged::by(peak <= machines * each && peak > 0.8 * machines * each, figure)
         },
         Here::Never("the published load generator and its system are not here"),
@@ -151,7 +165,8 @@ pub static LIST: &[Conclusion] = &[
     of(
         "other_servers_too",
         "The Usual Suspects",
-        "Other servers will be slow as well, for servers spend a substantial part of their time in the kernel and in TCP.",
+        "Other servers will be slow as well, for servers spend a substantial part of their time in the kernel and in \
+         TCP.",
         &["mysql-scaling", "apache"],
         || {
             let c = g5();
@@ -164,7 +179,8 @@ pub static LIST: &[Conclusion] = &[
     ),
 ];
 
-/// How many of an operation, which Mac OS X is slower at, one query would need for them to be what it takes longer with 50 clients.
+/// How many of an operation, which Mac OS X is slower at, one query would need for them to be what it takes longer with
+/// 50 clients.
 fn needed(probe: &str, words: &str) -> String {
     let c = g5();
     let single = row(&c, probe);
@@ -172,7 +188,8 @@ fn needed(probe: &str, words: &str) -> String {
     let last = at_clients(&c, 50);
     let longer = 1e9 / last.new.value - 1e9 / last.base.value;
     format!(
-        "{words} were not counted; one is {:.1} times as expensive, {} more, and a query with 50 clients takes {} longer: {:.0} of them would be that",
+        "{words} were not counted; one is {:.1} times as expensive, {} more, and a query with 50 clients takes {} \
+         longer: {:.0} of them would be that",
         ratio(&c, probe),
         Unit::Nanoseconds.format(more),
         Unit::Nanoseconds.format(longer),
@@ -182,7 +199,8 @@ fn needed(probe: &str, words: &str) -> String {
 
 fn more_than_two(run: &Run) -> Option<Judged> {
     let clients = own::clients(run)?;
-    let more = clients.scaling.rows.iter().filter(|r| r.clients > 2).max_by(|a, b| a.scaling.total_cmp(&b.scaling))?.clients;
+    let more =
+        clients.scaling.rows.iter().filter(|r| r.clients > 2).max_by(|a, b| a.scaling.total_cmp(&b.scaling))?.clients;
     let (gain, [two, most]) = (clients.gain(2, more)?, [clients.share_of_one(2)?.1, clients.share_of_one(more)?.1]);
     let interval = own::from_to(&gain, |t| format!("{t:.2}"));
     let figure = format!("two clients get {two} of one client's, {more} get {most}: {:.2} times{interval}", gain.value);
@@ -215,7 +233,8 @@ fn thread_beside_connection(run: &Run) -> Option<Judged> {
 
 fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
     let found = run.measurements.iter().filter(|m| m.probe == "sync.mutex_contended").filter_map(|m| {
-        let switches = |p: &Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
+        let switches =
+            |p: &Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
         let each: Vec<f64> = m.processes.iter().filter_map(switches).collect();
         let switches = fingerpost_measure::estimate::across_processes(&each)?.value;
         Some((m.outcome == Outcome::Measured, m.params.int("threads")?, switches, m.estimate?.value))
@@ -232,11 +251,16 @@ fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
 
 /// The servers' own CPU time: how much of it is in the kernel.
 fn in_the_kernel(run: &Run) -> Option<Judged> {
-    let of = run.observations.iter().filter(|o| ["web", "database"].contains(&o.workload.as_str()) && o.observer == "threads");
-    let seconds = |o: &Observation| Some((*o.totals.get("server.kernel.seconds")?, *o.totals.get("server.user.seconds")?));
+    let of = run
+        .observations
+        .iter()
+        .filter(|o| ["web", "database"].contains(&o.workload.as_str()) && o.observer == "threads");
+    let seconds =
+        |o: &Observation| Some((*o.totals.get("server.kernel.seconds")?, *o.totals.get("server.user.seconds")?));
     let (kernel, user) = of.filter_map(seconds).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let whole = kernel + user;
-    let figure = format!("of {whole:.2} s that the servers were on a CPU, {:.0} % was in the kernel", 100.0 * kernel / whole);
+    let figure =
+        format!("of {whole:.2} s that the servers were on a CPU, {:.0} % was in the kernel", 100.0 * kernel / whole);
     match whole {
         none if none <= 0.0 => None,
         little if little < ENOUGH_CPU_SECONDS => Some(Judged::open(format!("{figure}: too little to tell"))),
@@ -253,7 +277,8 @@ mod tests {
     /// A run whose web server was on a CPU for so long.
     fn with_times(kernel: f64, user: f64) -> Run {
         let totals = [("server.kernel.seconds".to_owned(), kernel), ("server.user.seconds".to_owned(), user)].into();
-        let threads = Observation { workload: "web".into(), observer: "threads".into(), totals, ..Observation::default() };
+        let threads =
+            Observation { workload: "web".into(), observer: "threads".into(), totals, ..Observation::default() };
         Run { observations: vec![threads], ..fixture::run() }
     }
 

@@ -16,11 +16,23 @@ const DERIVING: &str = "Deriving the Other Fields";
 const OBSERVATIONS: &str = "Some Observations";
 const LAB: &str = "zerofill";
 
-const fn three(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
+const fn three(
+    key: &'static str,
+    place: &'static str,
+    says: &'static str,
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
     Conclusion { key, document: Document::ZerofillThree, place, says, tables: THREE, source, here }
 }
 
-const fn four(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
+const fn four(
+    key: &'static str,
+    place: &'static str,
+    says: &'static str,
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
     Conclusion { key, document: Document::ZerofillFour, place, says, tables: FOUR, source, here }
 }
 
@@ -60,8 +72,10 @@ pub static LIST: &[Conclusion] = &[
                 let found = zerofill::analyse(run)?;
                 let (given, costs) = (found.given?, found.derived?);
                 let half = given.halves()?[0];
-                let figure =
-                    format!("a second page adds {:.0} ns to {:.0} ns, give or take {half:.0} ns", costs.page_extra, given.alloc_1.value);
+                let figure = format!(
+                    "a second page adds {:.0} ns to {:.0} ns, give or take {half:.0} ns",
+                    costs.page_extra, given.alloc_1.value
+                );
                 let least = LITTLE * given.alloc_1.value;
                 Some(if (costs.page_extra - least).abs() < half {
                     Judged::open(figure)
@@ -103,7 +117,8 @@ pub static LIST: &[Conclusion] = &[
                 let found = zerofill::analyse(run)?;
                 let (c, halves) = (found.derived?, found.given?.halves()?);
                 // The halves of allocating, the fault and freeing, by their places among the fields.
-                let (other, of_other) = if c.allocation > c.deallocation { (c.allocation, halves[1]) } else { (c.deallocation, halves[5]) };
+                let (other, of_other) =
+                    if c.allocation > c.deallocation { (c.allocation, halves[1]) } else { (c.deallocation, halves[5]) };
                 let figure = format!("{}, the fault give or take {:.2} µs", largest(&c, 1e-3), halves[4] * 1e-3);
                 let apart = (c.fault_and_zerofill - other).abs() > halves[4].hypot(of_other);
                 Some(if apart { Judged::by(c.fault_and_zerofill > other, figure) } else { Judged::open(figure) })
@@ -129,8 +144,12 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = part_three();
             let rest = [1, 2, 4, 16, 256].map(|pages| 1.0 - c.fault_share(pages));
-            let figure =
-                format!("{:.0} % with one page, {:.0} % with 4, {:.0} % with 256", rest[0] * 100.0, rest[2] * 100.0, rest[4] * 100.0);
+            let figure = format!(
+                "{:.0} % with one page, {:.0} % with 4, {:.0} % with 256",
+                rest[0] * 100.0,
+                rest[2] * 100.0,
+                rest[4] * 100.0
+            );
             Judged::by(rest.windows(2).all(|w| w[1] < w[0]), figure)
         },
         Here::By(
@@ -138,7 +157,8 @@ pub static LIST: &[Conclusion] = &[
                 let shares = zerofill::analyse(run)?.shares;
                 let (first, last) = (shares.first()?, shares.last()?);
                 let [few, many] = [first, last].map(|share| share.allocation * 100.0);
-                let figure = format!("{few:.1} % of the whole with {} at a time, {many:.1} % with {}", first.pages, last.pages);
+                let figure =
+                    format!("{few:.1} % of the whole with {} at a time, {many:.1} % with {}", first.pages, last.pages);
                 (shares.len() > 1).then(|| Judged::by(last.allocation < first.allocation, figure))
             },
             LAB,
@@ -164,7 +184,8 @@ pub static LIST: &[Conclusion] = &[
     three(
         "zeroing_the_bottleneck_later",
         OBSERVATIONS,
-        "In the newer system, which allocates faster and is still slower on the whole, zero-filling is likely the bottleneck.",
+        "In the newer system, which allocates faster and is still slower on the whole, zero-filling is likely the \
+         bottleneck.",
         || Judged::not("the document has no figures of that system"),
         Here::Never("it is about two versions of one system"),
     ),
@@ -183,7 +204,10 @@ pub static LIST: &[Conclusion] = &[
             let c = part_three();
             let share = |faults: f64| c.zerofill / (c.zerofill + (c.fault_and_zerofill - c.zerofill) / faults);
             let [one, many] = [1.0, 16.0].map(|faults| share(faults) * 100.0);
-            Judged::by(many > one, format!("it is {one:.0} % of a fault, and would be {many:.0} % with one fault for 16 pages"))
+            Judged::by(
+                many > one,
+                format!("it is {one:.0} % of a fault, and would be {many:.0} % with one fault for 16 pages"),
+            )
         },
         Here::By(share_of_zeroing_ahead, LAB),
     ),
@@ -197,7 +221,8 @@ pub static LIST: &[Conclusion] = &[
     three(
         "touched_at_once",
         "How to Optimize This",
-        "Nearly always memory is touched right after it was allocated, so that mapping its first pages at once would save a fault.",
+        "Nearly always memory is touched right after it was allocated, so that mapping its first pages at once would \
+         save a fault.",
         || Judged::not("it is called a guess there: nothing was measured"),
         Here::By(touched_at_once, "launch --allow-system-changes"),
     ),
@@ -209,9 +234,15 @@ pub static LIST: &[Conclusion] = &[
             let found = apart();
             let times = found.iter().map(|a| a.call).collect::<Vec<_>>();
             let figure = times.iter().map(|t| format!("{:.2}", 1.0 / t)).collect::<Vec<_>>().join(" and ");
-            Judged::by(times.len() == 2 && times.iter().all(|t| (1.6..2.0).contains(&(1.0 / t))), format!("{figure} times"))
+            Judged::by(
+                times.len() == 2 && times.iter().all(|t| (1.6..2.0).contains(&(1.0 / t))),
+                format!("{figure} times"),
+            )
         },
-        Here::Never("there is no vm_allocate here; `compare 'RUN[api=mmap]' 'RUN[api=brk]'` does the same with two ways that there are"),
+        Here::Never(
+            "there is no vm_allocate here; `compare 'RUN[api=mmap]' 'RUN[api=brk]'` does the same with two ways that \
+             there are",
+        ),
     ),
     four(
         "fault_unaffected",
@@ -221,20 +252,27 @@ pub static LIST: &[Conclusion] = &[
             let c = cube();
             let fault = c.causes.iter().find(|f| f.cause == apart::FIRST_TOUCH);
             let figure = apart().iter().map(|a| format!("{:.2}", a.fault)).collect::<Vec<_>>().join(" and ");
-            Judged::by(fault.is_some_and(|f| f.status == Status::Cleared), format!("{figure} times, which the figures do not resolve"))
+            Judged::by(
+                fault.is_some_and(|f| f.status == Status::Cleared),
+                format!("{figure} times, which the figures do not resolve"),
+            )
         },
         Here::Never("there is no vm_allocate here"),
     ),
     four(
         "transport_not_work",
         "Excerpt from a mail from Jim Magee",
-        "The older call is expensive because it is a message to the kernel, with ports to check on the way, not because it maps differently.",
+        "The older call is expensive because it is a message to the kernel, with ports to check on the way, not \
+         because it maps differently.",
         || {
             let found = apart();
             let extra: Vec<f64> = found.iter().map(|a| a.call_difference / 1e3).collect();
             let alike = extra.len() == 2 && (extra[1] / extra[0] - 1.0).abs() < 0.1;
             let figure = extra.iter().map(|e| format!("{:.1}", e.abs())).collect::<Vec<_>>().join(" and ");
-            Judged::by(alike, format!("{figure} µs more with one page and with two: the same for each call, whatever it maps"))
+            Judged::by(
+                alike,
+                format!("{figure} µs more with one page and with two: the same for each call, whatever it maps"),
+            )
         },
         Here::By(transport, "zerofill syscall.null"),
     ),
@@ -304,8 +342,12 @@ fn touched_at_once(run: &Run) -> Option<Judged> {
 
 fn ahead(run: &Run) -> Option<Judged> {
     let found = zerofill::analyse(run)?.crossovers;
-    let best = found.iter().filter(|c| c.against == "touch").max_by(|a, b| a.times_at_most.total_cmp(&b.times_at_most))?;
-    let figure = format!("{} is {:.2} times as fast as touching {} pages one by one", best.name, best.times_at_most, best.most_pages);
+    let best =
+        found.iter().filter(|c| c.against == "touch").max_by(|a, b| a.times_at_most.total_cmp(&b.times_at_most))?;
+    let figure = format!(
+        "{} is {:.2} times as fast as touching {} pages one by one",
+        best.name, best.times_at_most, best.most_pages
+    );
     Some(Judged::by(best.from_pages.is_some(), figure))
 }
 
@@ -320,22 +362,30 @@ fn freeing_touched(run: &Run) -> Option<Judged> {
     Some(Judged::larger(&touched, &untouched, figure))
 }
 
-/// What zero-filling is of touching pages one by one and of the cheapest way to have as many faulted in, both in base pages.
+/// What zero-filling is of touching pages one by one and of the cheapest way to have as many faulted in, both in base
+/// pages.
 fn share_of_zeroing_ahead(run: &Run) -> Option<Judged> {
     let found = zerofill::analyse(run)?;
     let route = |pages: i64| Some(zeroing::best(&found.zeroing, pages)?.per_page.value * pages as f64);
     // Huge pages are zeroed in another way, so that the same zeroing cannot be assumed of them.
     let same = |name: &str| !name.contains("thp");
-    let ranking = found.prefault.iter().rev().find(|r| r.places.iter().any(|p| p.name == "touch") && route(r.pages).is_some())?;
+    let ranking =
+        found.prefault.iter().rev().find(|r| r.places.iter().any(|p| p.name == "touch") && route(r.pages).is_some())?;
     let (zero, cost) = (route(ranking.pages)?, |p: &rank::Place| p.cost.value);
-    let (touch, best) = (ranking.places.iter().find(|p| p.name == "touch")?, ranking.places.iter().find(|p| same(&p.name))?);
+    let (touch, best) =
+        (ranking.places.iter().find(|p| p.name == "touch")?, ranking.places.iter().find(|p| same(&p.name))?);
     let [one, ahead] = [touch, best].map(|p| zero / cost(p) * 100.0);
-    let touched = format!("with {} pages it is {one:.0} % of the whole when they are touched one by one", ranking.pages);
+    let touched =
+        format!("with {} pages it is {one:.0} % of the whole when they are touched one by one", ranking.pages);
     let figure = format!("{touched}, {ahead:.0} % with {}", best.name);
     // Both shares are of the same zeroing, so that the times of the two decide.
     let apart = best.cost.high < touch.cost.low || best.cost.low > touch.cost.high;
     (best.name != "touch").then(|| {
-        if apart { Judged::by(ahead > one, figure) } else { Judged::open(format!("{figure}, of times with intervals that overlap")) }
+        if apart {
+            Judged::by(ahead > one, figure)
+        } else {
+            Judged::open(format!("{figure}, of times with intervals that overlap"))
+        }
     })
 }
 
@@ -343,8 +393,10 @@ fn share_of_zeroing_ahead(run: &Run) -> Option<Judged> {
 fn kept_memory(run: &Run) -> Option<Judged> {
     let of = |api: &str| points::at(&points::curve(run, "zerofill.touch", "api", api), 1);
     let (kept, new) = (of("malloc_small")?, of(zerofill::MAIN_API)?);
-    let figure =
-        format!("one page that malloc has kept takes {:.0} ns with its touch, one that is mapped anew {:.0} ns", kept.value, new.value);
+    let figure = format!(
+        "one page that malloc has kept takes {:.0} ns with its touch, one that is mapped anew {:.0} ns",
+        kept.value, new.value
+    );
     Some(Judged::by(kept.high < new.low, figure))
 }
 
@@ -357,7 +409,11 @@ fn transport(run: &Run) -> Option<Judged> {
     let figure = format!("a call that does nothing takes {null:.0} ns, allocating takes {allocation:.0} ns: {share}");
     // Half of the allocation, where what the timings leave open of that does not reach.
     let apart = (call.allocation / 2.0 - call.null.value).abs() > half / 2.0;
-    Some(if apart { Judged::by(call.transport > 0.5, figure) } else { Judged::open(format!("{figure}, give or take {half:.0} ns")) })
+    Some(if apart {
+        Judged::by(call.transport > 0.5, figure)
+    } else {
+        Judged::open(format!("{figure}, give or take {half:.0} ns"))
+    })
 }
 
 #[cfg(test)]
@@ -371,13 +427,23 @@ mod tests {
     fn answer(key: &str, page_extra: f64, half: f64) -> Answer {
         let row = |probe: &str, pages: i64, us: f64| {
             let params = Params::new().with("api", "mmap").with("pages", pages);
-            let none = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            let none = Measurement::without_figure(
+                probe,
+                1,
+                params,
+                Unit::Nanoseconds,
+                Better::Lower,
+                Outcome::Measured,
+                String::new(),
+            );
             let [value, low, high] = [us, us - half, us + half].map(|v| v * 1e3);
             Measurement { estimate: Some(Estimate { value, low, high, confidence: 0.95 }), reason: None, ..none }
         };
         let (alloc, touch) = ("zerofill.alloc", "zerofill.touch");
-        let timings = [(alloc, 1, 11.2), (touch, 1, 24.0), (alloc, 2, 11.2 + page_extra), (touch, 2, 33.3 + page_extra)];
-        let run = Run { measurements: timings.map(|(probe, pages, us)| row(probe, pages, us)).to_vec(), ..Run::default() };
+        let timings =
+            [(alloc, 1, 11.2), (touch, 1, 24.0), (alloc, 2, 11.2 + page_extra), (touch, 2, 33.3 + page_extra)];
+        let run =
+            Run { measurements: timings.map(|(probe, pages, us)| row(probe, pages, us)).to_vec(), ..Run::default() };
         LIST.iter().find(|c| c.key == key).unwrap().by_run(&run).answer
     }
 

@@ -1,7 +1,7 @@
 //! Lists and maps of a file from elsewhere, refused as soon as they are longer than any honest file's.
 //!
-//! A number of two bytes in a file is eight in memory, an empty object some hundred: what is not bounded while it is read can make a
-//! small file fill a machine.
+//! A number of two bytes in a file is eight in memory, an empty object some hundred: what is not bounded while it is
+//! read can make a small file fill a machine.
 
 use std::collections::BTreeMap;
 use std::fmt;

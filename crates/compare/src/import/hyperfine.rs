@@ -34,8 +34,8 @@ struct Entry {
     parameters: Texts<MAX_PARAMETERS>,
 }
 
-/// Reads what `hyperfine --export-json` writes. Every timing is a repetition, since each was a process of its own; the row is
-/// `command.time` with the command and its parameters.
+/// Reads what `hyperfine --export-json` writes. Every timing is a repetition, since each was a process of its own; the
+/// row is `command.time` with the command and its parameters.
 ///
 /// # Errors
 /// When the text is not such a file, or a time in it cannot be.
@@ -75,7 +75,8 @@ fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
     Ok(row)
 }
 
-/// Without the single times, the median or mean with the standard deviation as it is; without one it is taken for a single time.
+/// Without the single times, the median or mean with the standard deviation as it is; without one it is taken for a
+/// single time.
 fn summary(entry: &Entry) -> Option<Estimate> {
     let value = Some(entry.median.unwrap_or(entry.mean) * 1e9).filter(|v| v.is_finite() && *v >= 0.0)?;
     let Some(deviation) = entry.stddev else { return across_processes(&[value]) };

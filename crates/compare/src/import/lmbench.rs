@@ -1,7 +1,7 @@
 //! lmbench 3 result files (`results/…/HOST.0`).
 //!
-//! lmbench prints each figure with its own words and unit, curves as a quoted title followed by pairs of numbers. Figures that
-//! mean the same as one of our probes take that probe's name; the others are kept under `lmbench.`.
+//! lmbench prints each figure with its own words and unit, curves as a quoted title followed by pairs of numbers.
+//! Figures that mean the same as one of our probes take that probe's name; the others are kept under `lmbench.`.
 
 use std::collections::HashSet;
 
@@ -38,7 +38,8 @@ const LATENCIES: &[(&str, &str)] = &[
 ];
 
 /// The lines `WORDS: NUMBER MB/sec`.
-const BANDWIDTHS: &[(&str, &str)] = &[("Pipe bandwidth", "bandwidth.pipe"), ("AF_UNIX sock stream bandwidth", "bandwidth.unix")];
+const BANDWIDTHS: &[(&str, &str)] =
+    &[("Pipe bandwidth", "bandwidth.pipe"), ("AF_UNIX sock stream bandwidth", "bandwidth.unix")];
 
 /// What the pairs of numbers after a title mean.
 #[derive(Clone, Copy)]
@@ -89,7 +90,8 @@ fn describe(host: &mut Host, header: &str) {
         host.hostname = clean(words.next().unwrap_or_default(), 100);
         host.kernel = clean(&words.collect::<Vec<_>>().join(" "), 300);
     } else if let Some(mhz) = header.strip_prefix("MHZ:") {
-        host.cpu.mhz = mhz.split_whitespace().next().and_then(|w| w.parse().ok()).filter(|v: &f64| v.is_finite() && *v > 0.0);
+        host.cpu.mhz =
+            mhz.split_whitespace().next().and_then(|w| w.parse().ok()).filter(|v: &f64| v.is_finite() && *v > 0.0);
     } else if let Some(os) = header.strip_prefix("OS:") {
         host.arch = clean(os.trim().split('-').next().unwrap_or_default(), 40);
     }
@@ -108,7 +110,9 @@ fn point(curve: Curve, line: &str) -> Option<Measurement> {
     let (x, y) = line.split_once(char::is_whitespace)?;
     let (x, y): (f64, &str) = (x.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0 && *x < 1e9)?, y.trim());
     match curve {
-        Curve::Switch { footprint } => latency("switch.ring", Params::new().with("tasks", x as i64).with("footprint", footprint), y, 1e3),
+        Curve::Switch { footprint } => {
+            latency("switch.ring", Params::new().with("tasks", x as i64).with("footprint", footprint), y, 1e3)
+        }
         Curve::Latency { stride } => {
             let size = (x * f64::from(1 << 20)).round() as i64;
             latency("memory.latency", Params::new().with("size", size).with("stride", stride), y, 1.0)
@@ -146,7 +150,11 @@ fn select(words: &str) -> Option<(String, Params)> {
 fn known(table: &[(&str, &str)], words: &str) -> Option<(String, Params)> {
     let exact = table.iter().find(|(w, _)| words == *w);
     // Some lines name the host or the file after the words.
-    let longer = || table.iter().find(|(w, _)| (w.ends_with("using") || w.ends_with(" to") || w.ends_with(" on")) && words.starts_with(w));
+    let longer = || {
+        table
+            .iter()
+            .find(|(w, _)| (w.ends_with("using") || w.ends_with(" to") || w.ends_with(" on")) && words.starts_with(w))
+    };
     // lmbench forks from a process that has touched little memory.
     let params = |probe: &str| if probe == "process.fork" { Params::new().with("resident", 0) } else { Params::new() };
     exact.or_else(longer).map(|(_, probe)| ((*probe).to_owned(), params(probe)))
@@ -161,7 +169,12 @@ fn printed(number: &str, scale: f64) -> Option<Estimate> {
     let value: f64 = number.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
     let decimals = number.split_once('.').map_or(0, |(_, d)| d.len().min(12) as i32);
     let half = 0.5 * 10_f64.powi(-decimals);
-    let e = Estimate { value: value * scale, low: (value - half).max(0.0) * scale, high: (value + half) * scale, confidence: 0.95 };
+    let e = Estimate {
+        value: value * scale,
+        low: (value - half).max(0.0) * scale,
+        high: (value + half) * scale,
+        confidence: 0.95,
+    };
     e.high.is_finite().then_some(e)
 }
 
@@ -173,16 +186,21 @@ fn snake(words: &str) -> String {
 mod tests {
     use super::*;
 
-    const FILE: &str = "[lmbench3.0 results for Linux tiger 5.4.0-42 #46-Ubuntu SMP x86_64]\n[LMBENCH_VER: 3.0-a9]\n[OS: x86_64-linux-gnu]\n\
-        [MHZ: 3593 MHz, 0.2783 nanosec clock]\nSimple syscall: 0.0539 microseconds\nSelect on 100 fd's: 0.9012 microseconds\n\
-        Select on 100 tcp fd's: 3.61 microseconds\nProcess fork+exit: 63.3 microseconds\ninteger div: 8.71 nanoseconds\n\
-        TCP latency using localhost: 8.6 microseconds\nAF_UNIX sock stream bandwidth: 6012.31 MB/sec\n\n\"size=16k ovr=0.45\n2 1.03\n4 1.10\n\n\
+    const FILE: &str = "[lmbench3.0 results for Linux tiger 5.4.0-42 #46-Ubuntu SMP x86_64]\n[LMBENCH_VER: 3.0-a9]\n\
+        [OS: x86_64-linux-gnu]\n\
+        [MHZ: 3593 MHz, 0.2783 nanosec clock]\nSimple syscall: 0.0539 microseconds\nSelect on 100 fd's: 0.9012 \
+        microseconds\n\
+        Select on 100 tcp fd's: 3.61 microseconds\nProcess fork+exit: 63.3 microseconds\ninteger div: 8.71 \
+        nanoseconds\n\
+        TCP latency using localhost: 8.6 microseconds\nAF_UNIX sock stream bandwidth: 6012.31 MB/sec\n\n\"size=16k \
+        ovr=0.45\n2 1.03\n4 1.10\n\n\
         Memory load latency\n\"stride=128\n0.00049 1.211\n64.00000 80.5\n\nSimple syscall: 0.9 microseconds\n";
 
     #[test]
     fn lines_and_curves_become_rows() {
         let run = lmbench(FILE.as_bytes()).unwrap();
-        let value = |probe: &str, params: &Params| run.row(probe, params).and_then(|m| m.estimate).map(|e| e.value.round());
+        let value =
+            |probe: &str, params: &Params| run.row(probe, params).and_then(|m| m.estimate).map(|e| e.value.round());
         assert_eq!(value("syscall.null", &Params::new()), Some(54.0));
         assert_eq!(value("syscall.select", &Params::new().with("fds", 100)), Some(3610.0));
         assert_eq!(value("lmbench.select_files", &Params::new().with("fds", 100)), Some(901.0));

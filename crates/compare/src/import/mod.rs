@@ -14,7 +14,8 @@ pub use lmbench::lmbench;
 
 /// The largest file that is imported. Those that the tools write are some hundred KiB.
 pub const MAX_BYTES: usize = 16 << 20;
-/// The most repetitions in one file: each becomes a process of a record, a hundred times the bytes that it has in the file.
+/// The most repetitions in one file: each becomes a process of a record, a hundred times the bytes that it has in the
+/// file.
 const MAX_REPETITIONS: usize = 100_000;
 
 /// Why a file could not be imported. Each prints as one sentence.
@@ -33,7 +34,12 @@ pub enum ImportError {
 }
 
 /// A run with these rows, named after its content, so that importing a file twice gives the same id.
-fn run(format: &'static str, bytes: &[u8], host: fingerpost_record::Host, rows: Vec<Measurement>) -> Result<Run, ImportError> {
+fn run(
+    format: &'static str,
+    bytes: &[u8],
+    host: fingerpost_record::Host,
+    rows: Vec<Measurement>,
+) -> Result<Run, ImportError> {
     if rows.is_empty() {
         return Err(ImportError::Syntax(format, "it holds no result that is known here".into()));
     }
@@ -54,11 +60,19 @@ fn run(format: &'static str, bytes: &[u8], host: fingerpost_record::Host, rows: 
 }
 
 /// A row from repetitions or from one figure.
-fn row(probe: &str, params: Params, unit: Unit, better: Better, estimate: Estimate, repetitions: &[f64]) -> Measurement {
+fn row(
+    probe: &str,
+    params: Params,
+    unit: Unit,
+    better: Better,
+    estimate: Estimate,
+    repetitions: &[f64],
+) -> Measurement {
     Measurement {
         probe: probe.to_owned(),
         descriptor: None,
-        // That of our probe that does what an imported figure's program did: the latest, since imported figures stand for the operation.
+        // That of our probe that does what an imported figure's program did: the latest, since imported figures stand
+        // for the operation.
         version: if probe == "memory.latency" { 2 } else { 1 },
         params,
         unit,

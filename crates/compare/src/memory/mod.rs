@@ -1,4 +1,5 @@
-//! The memory hierarchy: cache sizes from the latency curve, the reach of the translation buffers, bandwidth by number of CPUs.
+//! The memory hierarchy: cache sizes from the latency curve, the reach of the translation buffers, bandwidth by number
+//! of CPUs.
 
 pub mod staircase;
 
@@ -59,7 +60,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Whether the size that the system reports lies where the curve leaves the level; nothing where one of the two is missing.
+    /// Whether the size that the system reports lies where the curve leaves the level; nothing where one of the two is
+    /// missing.
     pub fn agrees(&self) -> Option<bool> {
         let (_, bytes) = self.reported.as_ref()?;
         let bytes = *bytes as f64;
@@ -73,7 +75,8 @@ impl Cache {
 pub struct Reach {
     /// `huge` or `small`.
     pub pages: String,
-    /// Levels over the bytes spanned, heights in nanoseconds that a load in another page costs beyond one in the next line.
+    /// Levels over the bytes spanned, heights in nanoseconds that a load in another page costs beyond one in the next
+    /// line.
     pub levels: Vec<Level>,
 }
 
@@ -93,10 +96,14 @@ pub struct Bandwidth {
 impl Memory {
     /// What a run says; nothing where it has no row of the memory laboratory.
     pub fn of(run: &Run) -> Option<Memory> {
-        let curves: Vec<Curve> = ["huge", "small"].into_iter().filter_map(|pages| curve(&run.measurements, LINE, pages)).collect();
+        let curves: Vec<Curve> =
+            ["huge", "small"].into_iter().filter_map(|pages| curve(&run.measurements, LINE, pages)).collect();
         let memory = Memory {
             levels: caches(&curves, &run.host.cpu.caches),
-            reaches: ["small", "huge"].into_iter().filter_map(|pages| reach(&run.measurements, pages, &curves)).collect(),
+            reaches: ["small", "huge"]
+                .into_iter()
+                .filter_map(|pages| reach(&run.measurements, pages, &curves))
+                .collect(),
             bandwidths: bandwidths(&run.measurements),
             no_huge_pages: no_huge_pages(&run.measurements),
             untrusted: untrusted(&run.measurements),
@@ -116,7 +123,8 @@ fn curve(rows: &[Measurement], stride: u64, pages: &str) -> Option<Curve> {
     let ours = |row: &&Measurement| {
         row.probe == "memory.latency" && bytes(row, "stride") == Some(stride) && row.params.text("pages") == Some(pages)
     };
-    let mut points: Vec<(u64, Estimate)> = rows.iter().filter(ours).filter_map(|row| Some((bytes(row, "size")?, row.estimate?))).collect();
+    let mut points: Vec<(u64, Estimate)> =
+        rows.iter().filter(ours).filter_map(|row| Some((bytes(row, "size")?, row.estimate?))).collect();
     points.sort_by_key(|(size, _)| *size);
     (!points.is_empty()).then(|| Curve { pages: pages.to_owned(), points })
 }
@@ -127,15 +135,21 @@ fn values(curve: &Curve) -> Vec<(u64, f64)> {
 
 /// The levels of the first curve that shows any: in huge pages translation hardly blurs the steps.
 fn caches(curves: &[Curve], reported: &BTreeMap<String, u64>) -> Vec<Cache> {
-    let found = curves.iter().map(|curve| levels(&values(curve), LATENCIES)).find(|levels| !levels.is_empty()).unwrap_or_default();
+    let found = curves
+        .iter()
+        .map(|curve| levels(&values(curve), LATENCIES))
+        .find(|levels| !levels.is_empty())
+        .unwrap_or_default();
     // `L1i` holds no data.
-    let mut known: Vec<(String, u64)> = reported.iter().filter(|(name, _)| !name.ends_with('i')).map(|(n, b)| (n.clone(), *b)).collect();
+    let mut known: Vec<(String, u64)> =
+        reported.iter().filter(|(name, _)| !name.ends_with('i')).map(|(n, b)| (n.clone(), *b)).collect();
     known.sort_by_key(|(_, bytes)| *bytes);
     let mut known = known.into_iter();
     found.into_iter().map(|level| Cache { level, reported: known.next() }).collect()
 }
 
-/// What a load in another page costs beyond a load in another line, when as many lines are in play: that is translation.
+/// What a load in another page costs beyond a load in another line, when as many lines are in play: that is
+/// translation.
 fn reach(rows: &[Measurement], pages: &str, curves: &[Curve]) -> Option<Reach> {
     let own = curve(rows, PAGE, pages)?;
     let lines = values(curves.first()?);
@@ -162,7 +176,8 @@ fn bandwidths(rows: &[Measurement]) -> Vec<Bandwidth> {
     all
 }
 
-/// More untrusted rows of a curve than this share make its levels a guess: a level reaches over several of some fifty sizes.
+/// More untrusted rows of a curve than this share make its levels a guess: a level reaches over several of some fifty
+/// sizes.
 const MOST_UNTRUSTED: f64 = 0.1;
 
 fn untrusted(rows: &[Measurement]) -> bool {
@@ -172,8 +187,9 @@ fn untrusted(rows: &[Measurement]) -> bool {
 }
 
 fn no_huge_pages(rows: &[Measurement]) -> Option<String> {
-    let refused =
-        |row: &&Measurement| row.probe == "memory.latency" && row.params.text("pages") == Some("huge") && row.outcome == Outcome::Skipped;
+    let refused = |row: &&Measurement| {
+        row.probe == "memory.latency" && row.params.text("pages") == Some("huge") && row.outcome == Outcome::Skipped
+    };
     rows.iter().find(refused).and_then(|row| row.reason.clone())
 }
 

@@ -9,8 +9,8 @@ pub struct Reading {
     pub distinct: f64,
 }
 
-/// Load latencies: some ten per cent within a level, and a next cache nearly twice as slow as the one before. What rises by less is
-/// translation, which grows slowly with the range.
+/// Load latencies: some ten per cent within a level, and a next cache nearly twice as slow as the one before. What
+/// rises by less is translation, which grows slowly with the range.
 pub const LATENCIES: Reading = Reading { flat: 1.12, distinct: 1.8 };
 
 /// A level must reach over this factor in size. A slope is steep enough not to.
@@ -69,7 +69,11 @@ pub fn levels(points: &[(u64, f64)], reading: Reading) -> Vec<Level> {
         }
         let beyond = |share: f64| points.iter().position(|(_, y)| *y > flat.height + share * (next - flat.height));
         let left = beyond(LEFT).unwrap_or(points.len());
-        levels.push(Level { height: flat.height, fits: points[left.max(1) - 1].0, passed: beyond(PASSED).map(|i| points[i].0) });
+        levels.push(Level {
+            height: flat.height,
+            fits: points[left.max(1) - 1].0,
+            passed: beyond(PASSED).map(|i| points[i].0),
+        });
     }
     levels
 }
@@ -148,7 +152,10 @@ mod tests {
         let points: Vec<_> = sizes(28).into_iter().enumerate().map(|(i, s)| (s, height(s) * noise(i))).collect();
         let found = levels(&points, LATENCIES);
         assert_eq!(found.len(), 4, "{found:?}");
-        assert_eq!(found.iter().map(|l| l.fits).collect::<Vec<_>>(), [48 * K, 2048 * K, 32768 * K, points.last().unwrap().0]);
+        assert_eq!(
+            found.iter().map(|l| l.fits).collect::<Vec<_>>(),
+            [48 * K, 2048 * K, 32768 * K, points.last().unwrap().0]
+        );
         assert_eq!(found[0].passed, Some(56 * K));
         assert_eq!(found[3].passed, None);
         for (level, height) in found.iter().zip([1.3, 4.1, 22.0, 95.0]) {
@@ -159,7 +166,8 @@ mod tests {
     #[test]
     fn caches_that_fade_out_are_found_between_their_bounds() {
         let caches = [(32 * K, 1.2), (1024 * K, 4.0), (16384 * K, 18.0)];
-        let points: Vec<_> = sizes(30).into_iter().enumerate().map(|(i, s)| (s, mixture(s, &caches, 90.0) * noise(i))).collect();
+        let points: Vec<_> =
+            sizes(30).into_iter().enumerate().map(|(i, s)| (s, mixture(s, &caches, 90.0) * noise(i))).collect();
         let found = levels(&points, LATENCIES);
         for (capacity, _) in caches {
             assert!(found.iter().any(|l| holds(l, capacity)), "{capacity}: {found:?}");

@@ -4,8 +4,15 @@ use super::*;
 
 fn latency(size: u64, stride: u64, pages: &str, ns: f64) -> Measurement {
     let params = Params::new().with("size", size as i64).with("stride", stride as i64).with("pages", pages);
-    let mut row =
-        Measurement::without_figure("memory.latency", 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+    let mut row = Measurement::without_figure(
+        "memory.latency",
+        1,
+        params,
+        Unit::Nanoseconds,
+        Better::Lower,
+        Outcome::Measured,
+        String::new(),
+    );
     row.estimate = Some(Estimate { value: ns, low: ns, high: ns, confidence: 0.95 });
     row
 }
@@ -69,11 +76,24 @@ fn bandwidths_are_sorted_and_primitives_are_none() {
     let row = |probe: &str, threads: Option<i64>| {
         let params = Params::new().with("size", 16384);
         let params = threads.map_or(params.clone(), |n| params.with("threads", n));
-        let mut row = Measurement::without_figure(probe, 1, params, Unit::BytesPerSecond, Better::Higher, Outcome::Measured, String::new());
+        let mut row = Measurement::without_figure(
+            probe,
+            1,
+            params,
+            Unit::BytesPerSecond,
+            Better::Higher,
+            Outcome::Measured,
+            String::new(),
+        );
         row.estimate = Some(Estimate { value: 1e9, low: 1e9, high: 1e9, confidence: 0.95 });
         row
     };
-    let rows = vec![row("memory.copy", Some(1)), row("memory.read", Some(2)), row("memory.read", Some(1)), row("memory.read", None)];
+    let rows = vec![
+        row("memory.copy", Some(1)),
+        row("memory.read", Some(2)),
+        row("memory.read", Some(1)),
+        row("memory.read", None),
+    ];
     let mut run = Run { measurements: rows, ..Run::default() };
     let memory = Memory::of(&run).unwrap();
     let order: Vec<(&str, u64)> = memory.bandwidths.iter().map(|b| (b.op.as_str(), b.threads)).collect();
@@ -92,7 +112,8 @@ fn without_huge_pages_the_small_ones_show_the_caches() {
     }
     run.measurements.retain(|row| row.params.text("pages") == Some("small"));
     let mut refused = latency(4096, 64, "huge", 1.0);
-    (refused.outcome, refused.estimate, refused.reason) = (Outcome::Skipped, None, Some("huge pages are turned off".into()));
+    (refused.outcome, refused.estimate, refused.reason) =
+        (Outcome::Skipped, None, Some("huge pages are turned off".into()));
     run.measurements.push(refused);
     let memory = Memory::of(&run).unwrap();
     assert_eq!(memory.levels[0].level.fits, 48 << 10);

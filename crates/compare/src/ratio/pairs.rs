@@ -10,8 +10,8 @@ pub fn pairs(base: &[f64], new: &[f64], higher_is_better: bool) -> Vec<f64> {
     both.map(|(b, n)| if higher_is_better { (b / n).ln() } else { (n / b).ln() }).collect()
 }
 
-/// The ratio of values that were measured in pairs, as the two settings of one interleaved run are: drift hits both of a pair
-/// and cancels, and there is no other run to vary to. Nothing with fewer than three pairs of positive values.
+/// The ratio of values that were measured in pairs, as the two settings of one interleaved run are: drift hits both of
+/// a pair and cancels, and there is no other run to vary to. Nothing with fewer than three pairs of positive values.
 pub fn paired(base: &[f64], new: &[f64], higher_is_better: bool) -> Option<Ratio> {
     of_pairs(&pairs(base, new, higher_is_better))
 }

@@ -7,9 +7,9 @@ use crate::aliases;
 use crate::conclusions;
 use crate::references::{self, Column, Table};
 
-/// The runs that tables and conclusions take this machine's figures from: of candidates, the preferred first, each that has rows of a table, or
-/// for a conclusion, which none before it has. `figures` gives a candidate's figures, `whole` all of it; what cannot be read gives nothing and
-/// is passed over.
+/// The runs that tables and conclusions take this machine's figures from: of candidates, the preferred first, each that
+/// has rows of a table, or for a conclusion, which none before it has. `figures` gives a candidate's figures, `whole`
+/// all of it; what cannot be read gives nothing and is passed over.
 pub fn chosen<C>(
     tables: &[&'static str],
     candidates: impl Iterator<Item = C>,
@@ -23,7 +23,8 @@ pub fn chosen<C>(
         tables.iter().copied().chain(open.iter().filter(|c| c.asks_runs()).flat_map(|c| c.tables).copied()).collect();
     about.sort_unstable();
     about.dedup();
-    // Each table with how well runs before fit each column, and the most of one run; those that one run fits wholly are done with.
+    // Each table with how well runs before fit each column, and the most of one run; those that one run fits wholly are
+    // done with.
     let mut missing: Vec<(Table, Vec<usize>, usize)> = about
         .iter()
         .filter_map(|name| references::table(name))
@@ -77,8 +78,8 @@ fn fits(table: &Table, run: &Run) -> Vec<usize> {
     let fit = |column: &Column| {
         let Some(own) = ours(run, column) else { return 0 };
         let said = |key: &&String| !(column.probe.starts_with("launch.") && OF_EVERY_LAUNCH.contains(&key.as_str()));
-        let unstated =
-            aliases::matches(&column.probe, &column.params, &own.row.params).map_or(0, |found| found.unstated.iter().filter(said).count());
+        let unstated = aliases::matches(&column.probe, &column.params, &own.row.params)
+            .map_or(0, |found| found.unstated.iter().filter(said).count());
         let doubted = if own.row.outcome == Outcome::Measured { 0 } else { UNTRUSTED };
         let less = if limited(&own.row) { LIMITED } else { 0 };
         PLAIN - doubted - less - unstated.min(MOST_UNSTATED)
@@ -94,15 +95,15 @@ fn by_figures<'a>(tables: &[&Table], runs: &'a [Run]) -> Vec<(usize, &'a Run)> {
     counted
 }
 
-/// The runs in the order in which they are asked about a conclusion: those with most rows of the tables that it is about come first, as what was
-/// concluded of a server without its cache is not to be judged by one with it.
+/// The runs in the order in which they are asked about a conclusion: those with most rows of the tables that it is
+/// about come first, as what was concluded of a server without its cache is not to be judged by one with it.
 pub(super) fn suited<'a>(conclusion: &conclusions::Conclusion, runs: &'a [Run]) -> Vec<&'a Run> {
     let tables: Vec<Table> = conclusion.tables.iter().filter_map(|name| references::table(name)).collect();
     by_figures(&tables.iter().collect::<Vec<_>>(), runs).into_iter().map(|(_, run)| run).collect()
 }
 
-/// The runs with figures for a table, those with most first. A run of something else may have a row of it by chance, and what one cannot
-/// measure together (two versions of a server) is in several.
+/// The runs with figures for a table, those with most first. A run of something else may have a row of it by chance,
+/// and what one cannot measure together (two versions of a server) is in several.
 pub(super) fn fullest<'a>(table: &Table, runs: &'a [Run]) -> Vec<&'a Run> {
     by_figures(&[table], runs).into_iter().filter(|(count, _)| *count > 0).map(|(_, run)| run).collect()
 }
@@ -151,7 +152,8 @@ mod tests {
         assert_eq!(taken.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["limited", "plain"]);
         let found = replay("site", &["site"], &taken);
         assert_eq!(found.tables[0].run.as_deref(), Some("plain"));
-        // Neither is one that is not to be trusted preferred for being newer, nor one with what the source does not state.
+        // Neither is one that is not to be trusted preferred for being newer, nor one with what the source does not
+        // state.
         let mut doubted = Run { id: "doubted".into(), ..runs[1].clone() };
         doubted.measurements.iter_mut().for_each(|m| m.outcome = Outcome::Untrusted);
         let mut other = Run { id: "other".into(), ..runs[1].clone() };
@@ -159,13 +161,14 @@ mod tests {
         for worse in [doubted, other] {
             assert_eq!(replay("site", &["site"], &[worse, runs[1].clone()]).tables[0].run.as_deref(), Some("plain"));
         }
-        // A launch always says how its memory was, and a later one comes first whichever that is; one with another swap comes after it.
+        // A launch always says how its memory was, and a later one comes first whichever that is; one with another swap
+        // comes after it.
         let launched = |id: &str, stated: &[(&str, &str)]| {
             let mut run = Run { id: id.into(), ..references::load("launch-10.1").unwrap() };
             run.measurements.retain(|m| m.probe == "launch.time");
-            run.measurements
-                .iter_mut()
-                .for_each(|m| m.params = stated.iter().fold(m.params.clone(), |all, (key, value)| all.with(key, *value)));
+            run.measurements.iter_mut().for_each(|m| {
+                m.params = stated.iter().fold(m.params.clone(), |all, (key, value)| all.with(key, *value))
+            });
             run
         };
         let short = launched("short", &[("state", "cold"), ("pressure", "0.6"), ("pressure_by", "limit")]);

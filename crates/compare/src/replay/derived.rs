@@ -1,5 +1,5 @@
-//! What documents print beside a table's figures and make of them: MySQL's scaling, the ratios of the site's rounds, the costs that follow from
-//! four timings of zero-filling.
+//! What documents print beside a table's figures and make of them: MySQL's scaling, the ratios of the site's rounds,
+//! the costs that follow from four timings of zero-filling.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,8 @@ pub fn lines(name: &str, table: &Table, own: &[Line]) -> Vec<Line> {
     }
 }
 
-/// Each throughput in per cent of that of one client. The document prints it, in two places not as its own figures give it.
+/// Each throughput in per cent of that of one client. The document prints it, in two places not as its own figures give
+/// it.
 fn scaling(table: &Table, own: &[Line]) -> Vec<Line> {
     let percents = |system: &&str| -> Option<BTreeMap<String, f64>> {
         let told = references::load(system)?.observations.into_iter().map(|o| o.totals);
@@ -41,7 +42,8 @@ fn scaling(table: &Table, own: &[Line]) -> Vec<Line> {
     own.iter().enumerate().map(line).collect()
 }
 
-/// The time of the file system divided by that of the object database, round by round, in as many digits as the document has.
+/// The time of the file system divided by that of the object database, round by round, in as many digits as the
+/// document has.
 fn ratios(table: &Table, own: &[Line]) -> Vec<Line> {
     let (files, odb) = own.split_at(own.len() / 2);
     let text = |a: &Option<String>, b: &Option<String>| {
@@ -69,7 +71,8 @@ fn costs(own: &[Line]) -> Vec<Line> {
     let (misprints, own_costs) = (solve::misprints(&timings), solve::solve(&timings).ok());
     let line = |(at, (_, name, _)): (usize, (&str, &str, &str))| {
         let by_formula = own_costs.as_ref().filter(|_| misprints[at].is_some());
-        let formula = by_formula.map_or_else(String::new, |costs| format!(" (its formula gives {})", short(costs.values()[at], 5)));
+        let formula = by_formula
+            .map_or_else(String::new, |costs| format!(" (its formula gives {})", short(costs.values()[at], 5)));
         Line {
             about: None,
             what: format!("derived: {name}{formula} api=vm_allocate"),
@@ -109,16 +112,25 @@ mod tests {
         let found = lines_of("mysql-scaling", "g5-2.7-darwin");
         let percents: Vec<&str> = found[7..].iter().map(|l| l.1.as_str()).collect();
         assert_eq!(percents, ["100", "143", "59", "32", "26", "26", "25"]);
-        assert!(found[7].0.starts_with("scaling in %, database.throughput clients=1 ") && found[7].2 == 100.0, "{:?}", found[7]);
+        assert!(
+            found[7].0.starts_with("scaling in %, database.throughput clients=1 ") && found[7].2 == 100.0,
+            "{:?}",
+            found[7]
+        );
         assert_eq!(format!("{:.1}", found[13].2), "24.5");
     }
 
     #[test]
     fn the_third_column_of_the_sites_table_is_printed_in_its_digits() {
         let found = lines_of("site", "site-powermac-9500");
-        let printed = "1.89545455 3.27777778 4.45631068 5.18666667 5.26470588 4.24637681 5.5 5.06060606 7.06944444 7.02898551 6.2";
+        let printed = "1.89545455 3.27777778 4.45631068 5.18666667 5.26470588 4.24637681 5.5 5.06060606 7.06944444 \
+            7.02898551 6.2";
         assert_eq!(found[22..].iter().map(|l| l.1.as_str()).collect::<Vec<_>>().join(" "), printed);
-        assert!(found[30].0 == "site.round fs/odb, round 9" && (found[30].2 - 509.0 / 72.0).abs() < 1e-9, "{:?}", found[30]);
+        assert!(
+            found[30].0 == "site.round fs/odb, round 9" && (found[30].2 - 509.0 / 72.0).abs() < 1e-9,
+            "{:?}",
+            found[30]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A figure of this machine beside published ones: the row that it is of, or the rows that it is made of, and its interval.
+//! A figure of this machine beside published ones: the row that it is of, or the rows that it is made of, and its
+//! interval.
 
 use fingerpost_record::params::named;
 use fingerpost_record::{Estimate, Measurement, Outcome, Params, Run};
@@ -47,7 +48,8 @@ pub struct Line {
 pub const MEASURED_ONCE: &str = "measured once";
 /// The same of a figure that is divided by itself.
 pub const BY_DEFINITION: &str = "100 % by definition";
-/// The same of two figures of which each may have been measured when the other was not: what lies between is in the interval of neither.
+/// The same of two figures of which each may have been measured when the other was not: what lies between is in the
+/// interval of neither.
 pub const NOT_SIDE_BY_SIDE: &str = "its two figures were not measured side by side";
 
 /// Where a figure is from: its run among those of the table, the row, and its repetitions in the run's own unit.
@@ -71,7 +73,8 @@ impl Here {
         Here { without_interval: Some(BY_DEFINITION), ..Here::derived(estimate, self.trusted, self.note.clone()) }
     }
 
-    /// This one divided by another, times a factor, with the interval of the ratio of two rows. Nothing where there is no ratio.
+    /// This one divided by another, times a factor, with the interval of the ratio of two rows. Nothing where there is
+    /// no ratio.
     pub(super) fn quotient(&self, by: &Here, times: f64) -> Option<Here> {
         let of_rows = |a: &Origin, b: &Origin| {
             let mut weights = QuantileWeights::default();
@@ -82,7 +85,8 @@ impl Here {
         self.divided(by, times, |a, b| a.run == b.run, of_rows)
     }
 
-    /// This round divided by the same round of another row: each process's by that of the process beside it, as [`site`] has it.
+    /// This round divided by the same round of another row: each process's by that of the process beside it, as
+    /// [`site`] has it.
     pub(super) fn quotient_of_rounds(&self, by: &Here) -> Option<Here> {
         let rest = |of: &Origin| (of.run, of.params.without(&["store"]));
         let processes = |a: &Origin, b: &Origin| site::ratio_of_round(&a.figure.processes, &b.figure.processes);
@@ -101,9 +105,11 @@ impl Here {
         let value = self.estimate.value / by.estimate.value;
         let alone = Estimate { value, low: value, high: value, confidence: self.estimate.confidence };
         let e = if beside { ratio(a, b)? } else { Some(alone).filter(|e| e.value.is_finite())? };
-        let estimate = Estimate { value: times * e.value, low: times * e.low, high: times * e.high, confidence: e.confidence };
+        let estimate =
+            Estimate { value: times * e.value, low: times * e.low, high: times * e.high, confidence: e.confidence };
         // What stands for what in either; what is said of both is said once.
-        let parts = |here: &Here| here.note.iter().flat_map(|note| note.split("; ")).map(str::to_owned).collect::<Vec<_>>();
+        let parts =
+            |here: &Here| here.note.iter().flat_map(|note| note.split("; ")).map(str::to_owned).collect::<Vec<_>>();
         let of_other = parts(by).into_iter().filter(|part| !parts(self).contains(part));
         let notes: Vec<String> = parts(self).into_iter().chain(of_other).collect();
         let here = Here::derived(estimate, self.trusted && by.trusted, (!notes.is_empty()).then(|| notes.join("; ")));
@@ -140,7 +146,8 @@ impl Ours {
         Some(self.figure(e, self.row.process_values(), scale))
     }
 
-    /// The figure of one round: over the processes that each had such a round; where none lived so long, the next that any had.
+    /// The figure of one round: over the processes that each had such a round; where none lived so long, the next that
+    /// any had.
     pub fn in_round(&self, round: usize, scale: f64) -> Option<Here> {
         let values = site::in_round(&self.row, round);
         let next = || self.row.processes.iter().flat_map(|p| &p.samples).nth(round).copied();
@@ -150,7 +157,8 @@ impl Ours {
 
     fn figure(&self, e: Estimate, processes: Vec<f64>, scale: f64) -> Here {
         let figure = Figure::of(e, processes);
-        let estimate = Estimate { value: e.value / scale, low: e.low / scale, high: e.high / scale, confidence: e.confidence };
+        let estimate =
+            Estimate { value: e.value / scale, low: e.low / scale, high: e.high / scale, confidence: e.confidence };
         let here = Here::derived(estimate, self.row.outcome == Outcome::Measured, self.note.clone());
         Here { origin: Some(Origin { run: self.run, params: self.row.params.clone(), figure }), ..here }
     }
@@ -179,7 +187,8 @@ fn note(column: &Column, row: &Measurement) -> Option<Option<String>> {
 
 const FLOPS: &str = "cpu.flops";
 
-/// A module, or the average of all eight, as one compiler makes them: each published column is one compiler's, and so is this machine's.
+/// A module, or the average of all eight, as one compiler makes them: each published column is one compiler's, and so
+/// is this machine's.
 fn floating_point(run: &Run, column: &Column) -> Option<Ours> {
     let modules = by_one_compiler(run)?;
     if let Some(number) = column.params.int("module") {
@@ -189,7 +198,12 @@ fn floating_point(run: &Run, column: &Column) -> Option<Ours> {
     // The published average is the arithmetic mean.
     let all: Vec<Estimate> = modules.iter().filter_map(|row| row.estimate).collect();
     let mean = |of: fn(&Estimate) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-    let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: all[0].confidence };
+    let estimate = Estimate {
+        value: mean(|e| e.value),
+        low: mean(|e| e.low),
+        high: mean(|e| e.high),
+        confidence: all[0].confidence,
+    };
     let trusted = modules.iter().all(|row| row.outcome == Outcome::Measured);
     let outcome = if trusted { Outcome::Measured } else { Outcome::Untrusted };
     let params = modules[0].params.without(&["module"]);
@@ -199,13 +213,16 @@ fn floating_point(run: &Run, column: &Column) -> Option<Ours> {
     (all.len() == 8).then(|| Ours::new(row, Some(note)))
 }
 
-/// The modules' rows of one compiler with its flags: of those with most modules the one whose average is highest, one that is to be trusted
-/// before one that is not.
+/// The modules' rows of one compiler with its flags: of those with most modules the one whose average is highest, one
+/// that is to be trusted before one that is not.
 fn by_one_compiler(run: &Run) -> Option<Vec<&Measurement>> {
     let mut compilers: Vec<(Params, Vec<&Measurement>)> = Vec::new();
-    let measured = |row: &&Measurement| matches!(row.outcome, Outcome::Measured | Outcome::Untrusted) && row.estimate.is_some();
-    let modules =
-        run.measurements.iter().filter(|row| row.probe == FLOPS && row.params.int("module").is_some_and(|n| (1..=8).contains(&n)));
+    let measured =
+        |row: &&Measurement| matches!(row.outcome, Outcome::Measured | Outcome::Untrusted) && row.estimate.is_some();
+    let modules = run
+        .measurements
+        .iter()
+        .filter(|row| row.probe == FLOPS && row.params.int("module").is_some_and(|n| (1..=8).contains(&n)));
     for row in modules.filter(measured) {
         let compiler = row.params.without(&["module"]);
         match compilers.iter_mut().find(|(known, _)| *known == compiler) {
@@ -217,7 +234,10 @@ fn by_one_compiler(run: &Run) -> Option<Vec<&Measurement>> {
         let sum: f64 = modules.iter().filter_map(|row| row.estimate).map(|e| e.value).sum();
         (modules.len(), modules.iter().all(|row| row.outcome == Outcome::Measured), sum)
     };
-    compilers.into_iter().map(|(_, modules)| modules).max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))
+    compilers
+        .into_iter()
+        .map(|(_, modules)| modules)
+        .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))
 }
 
 /// lmbench's figure is the mean of reading and writing one byte.
@@ -226,9 +246,15 @@ fn null_io(run: &Run) -> Option<Ours> {
     let (read, write) = (best(run, "syscall.read", &none)?, best(run, "syscall.write", &none)?);
     let (a, b) = (read.estimate?, write.estimate?);
     let mid = |a: f64, b: f64| (a + b) / 2.0;
-    let estimate = Estimate { value: mid(a.value, b.value), low: mid(a.low, b.low), high: mid(a.high, b.high), confidence: a.confidence };
+    let estimate = Estimate {
+        value: mid(a.value, b.value),
+        low: mid(a.low, b.low),
+        high: mid(a.high, b.high),
+        confidence: a.confidence,
+    };
     let outcome = if write.outcome == Outcome::Measured { read.outcome } else { write.outcome };
-    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), descriptor: None, ..read.clone() };
+    let row =
+        Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), descriptor: None, ..read.clone() };
     Some(Ours::new(row, Some("mean of syscall.read and syscall.write".into())))
 }
 
@@ -272,7 +298,9 @@ mod tests {
         };
         let level = |at: usize| ratio::level(&[figure(at)], &mut QuantileWeights::default()).unwrap();
         let expected = ratio::between(level(0), level(3), false);
-        assert!((percent.low - 100.0 * expected.low).abs() < 1e-9 && (percent.high - 100.0 * expected.high).abs() < 1e-9);
+        assert!(
+            (percent.low - 100.0 * expected.low).abs() < 1e-9 && (percent.high - 100.0 * expected.high).abs() < 1e-9
+        );
         // Narrower than from end to end of both, wider than what one alone has.
         assert!(percent.low > 100.0 * ten.low / one.high && percent.high < 100.0 * ten.high / one.low, "{percent:?}");
         assert_eq!((here(7).estimate.value, here(7).without_interval), (100.0, Some(BY_DEFINITION)));
@@ -295,27 +323,43 @@ mod tests {
     fn rounds(store: &str, scale: f64, state: &str) -> Measurement {
         let params = Params::new().with("store", store).with("state", state);
         let of = |process: usize| {
-            let samples = (0..11).map(|round| scale * (1.0 + 0.02 * process as f64) * (100.0 - 5.0 * f64::from(round))).collect();
+            let samples =
+                (0..11).map(|round| scale * (1.0 + 0.02 * process as f64) * (100.0 - 5.0 * f64::from(round))).collect();
             Process { samples, value: Some(scale * 75.0), batch: 1, ..Process::default() }
         };
-        let none = Measurement::without_figure("site.round", 2, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+        let none = Measurement::without_figure(
+            "site.round",
+            2,
+            params,
+            Unit::Nanoseconds,
+            Better::Lower,
+            Outcome::Measured,
+            String::new(),
+        );
         let e = fingerpost_measure::estimate::across_processes(&[scale * 75.0; 4]);
         Measurement { reason: None, estimate: e, processes: (0..4).map(of).collect(), ..none }
     }
 
     #[test]
     fn a_round_is_that_of_all_processes_and_its_ratio_is_taken_process_by_process() {
-        let run = |odb: &str| Run { measurements: vec![rounds("files-open", 5e8, "warm"), rounds("lmdb", 1e8, odb)], ..Run::default() };
+        let run = |odb: &str| Run {
+            measurements: vec![rounds("files-open", 5e8, "warm"), rounds("lmdb", 1e8, odb)],
+            ..Run::default()
+        };
         let found = table("site", &[run("warm")]);
         let here = |at: usize| found.lines[at].here.clone().unwrap();
         let scale = references::table("site").unwrap().scale;
-        let expected = fingerpost_measure::estimate::across_processes(&[90.0, 91.8, 93.6, 95.4].map(|v| v * 5e8)).unwrap();
+        let expected =
+            fingerpost_measure::estimate::across_processes(&[90.0, 91.8, 93.6, 95.4].map(|v| v * 5e8)).unwrap();
         assert!((here(2).estimate.value - expected.value / scale).abs() < 1e-6, "the third round: {:?}", here(2));
         assert!(here(2).estimate.low < here(2).estimate.value && here(2).without_interval.is_none());
         let ratio = here(24).estimate;
         let both = "store files-open stands for files; state=warm; store lmdb stands for object-database";
         assert_eq!(here(24).note.as_deref(), Some(both));
-        assert!((ratio.value - 5.0).abs() < 1e-9 && ratio.low < 5.0 && ratio.high > 5.0 && ratio.high < 5.1, "{ratio:?}");
+        assert!(
+            (ratio.value - 5.0).abs() < 1e-9 && ratio.low < 5.0 && ratio.high > 5.0 && ratio.high < 5.1,
+            "{ratio:?}"
+        );
         // Of another state nothing was read beside it.
         let apart = table("site", &[run("cold")]).lines[24].here.clone().unwrap();
         assert_eq!(apart.without_interval, Some(NOT_SIDE_BY_SIDE));
@@ -328,7 +372,12 @@ mod tests {
         assert!(found.own_is_published);
         for line in &found.lines {
             let here = line.here.as_ref().unwrap();
-            assert_eq!((here.estimate.low, here.without_interval), (here.estimate.value, Some(MEASURED_ONCE)), "{}", line.what);
+            assert_eq!(
+                (here.estimate.low, here.without_interval),
+                (here.estimate.value, Some(MEASURED_ONCE)),
+                "{}",
+                line.what
+            );
         }
         let json = serde_json::to_value(&found.lines[0]).unwrap();
         assert_eq!(json["here"]["without_interval"], MEASURED_ONCE);
@@ -339,16 +388,31 @@ mod tests {
     fn the_column_of_floating_point_is_one_compilers() {
         let module = |compiler: &str, number: i64, value: f64, outcome: Outcome| {
             let params = Params::new().with("compiler", compiler).with("module", number);
-            let none = Measurement::without_figure(FLOPS, 1, params, Unit::FlopPerSecond, Better::Higher, outcome, String::new());
+            let none = Measurement::without_figure(
+                FLOPS,
+                1,
+                params,
+                Unit::FlopPerSecond,
+                Better::Higher,
+                outcome,
+                String::new(),
+            );
             let half = 0.1 * value;
-            Measurement { estimate: Some(Estimate { value, low: value - half, high: value + half, confidence: 0.95 }), ..none }
+            Measurement {
+                estimate: Some(Estimate { value, low: value - half, high: value + half, confidence: 0.95 }),
+                ..none
+            }
         };
         let of = |compiler: &str, fast: i64, outcome: Outcome| {
-            (1..=8).map(|n| module(compiler, n, if n == fast { 9e9 } else { 1e9 * n as f64 / fast as f64 }, outcome)).collect::<Vec<_>>()
+            (1..=8)
+                .map(|n| module(compiler, n, if n == fast { 9e9 } else { 1e9 * n as f64 / fast as f64 }, outcome))
+                .collect::<Vec<_>>()
         };
         // Each is the faster one in a module; one that was doubted is faster in all.
-        let mut run =
-            Run { measurements: [of("gcc 12", 1, Outcome::Measured), of("clang 14", 2, Outcome::Measured)].concat(), ..Run::default() };
+        let mut run = Run {
+            measurements: [of("gcc 12", 1, Outcome::Measured), of("clang 14", 2, Outcome::Measured)].concat(),
+            ..Run::default()
+        };
         run.measurements.extend((1..=8).map(|n| module("icc", n, 9e10, Outcome::Untrusted)));
         run.measurements.push(module("tcc", 3, 9e11, Outcome::Measured));
         let lines = table("flops", std::slice::from_ref(&run)).lines;

@@ -23,7 +23,8 @@ pub struct Crossing {
     pub params: Params,
     /// The ratios, smallest pages first.
     pub sizes: Vec<AtSize>,
-    /// The size in bytes at which the faster one changes for the last time; nothing when the same one is faster at every size measured.
+    /// The size in bytes at which the faster one changes for the last time; nothing when the same one is faster at
+    /// every size measured.
     pub size: Option<f64>,
     /// Whether files are the faster ones above that size, or at every size when there is none.
     pub files_above: bool,
@@ -38,11 +39,16 @@ pub fn crossings(run: &Run) -> Vec<Crossing> {
         let files = rows.iter().filter(|m| is_files(m) && without_store(&m.params) == without_store(&odb.params));
         // Against the best way to read files of this size: a crossing that another open would move is none.
         let best = files.filter_map(|m| m.estimate).map(|e| e.value).min_by(f64::total_cmp);
-        let Some((files, odb_value)) = best.zip(odb.estimate.map(|e| e.value)).filter(|(f, o)| *f > 0.0 && *o > 0.0) else { continue };
+        let Some((files, odb_value)) = best.zip(odb.estimate.map(|e| e.value)).filter(|(f, o)| *f > 0.0 && *o > 0.0)
+        else {
+            continue;
+        };
         let (params, at) = (odb.params.without(&["store", "size"]), AtSize { size, ratio: files / odb_value });
         match found.iter_mut().find(|c| c.odb == name && c.params == params) {
             Some(crossing) => crossing.sizes.push(at),
-            None => found.push(Crossing { odb: name.to_owned(), params, sizes: vec![at], size: None, files_above: false }),
+            None => {
+                found.push(Crossing { odb: name.to_owned(), params, sizes: vec![at], size: None, files_above: false })
+            }
         }
     }
     for crossing in &mut found {
@@ -53,7 +59,8 @@ pub fn crossings(run: &Run) -> Vec<Crossing> {
     found
 }
 
-/// The size at which the ratio passes one for the last time, between two sizes by interpolation of the logarithms of both.
+/// The size at which the ratio passes one for the last time, between two sizes by interpolation of the logarithms of
+/// both.
 pub fn crossing_size(sizes: &[AtSize]) -> Option<f64> {
     let (a, b) = sizes.windows(2).rev().map(|w| (w[0], w[1])).find(|(a, b)| (a.ratio > 1.0) != (b.ratio > 1.0))?;
     let share = a.ratio.ln() / (a.ratio.ln() - b.ratio.ln());
@@ -68,7 +75,9 @@ mod tests {
 
     #[test]
     fn the_crossing_lies_between_the_sizes_around_it() {
-        let at = |list: &[(i64, f64)]| crossing_size(&list.iter().map(|&(size, ratio)| AtSize { size, ratio }).collect::<Vec<_>>());
+        let at = |list: &[(i64, f64)]| {
+            crossing_size(&list.iter().map(|&(size, ratio)| AtSize { size, ratio }).collect::<Vec<_>>())
+        };
         let found = at(&[(1024, 4.0), (4096, 2.0), (16_384, 0.5), (65_536, 0.4)]).unwrap();
         assert!((found - 8192.0).abs() < 1.0, "halfway in logarithms: {found}");
         assert_eq!(at(&[(1024, 4.0), (4096, 1.5)]), None);

@@ -1,7 +1,8 @@
-//! A difference between two ways to get memory, taken apart by the article's arithmetic: what the call costs more, and what the faults do.
+//! A difference between two ways to get memory, taken apart by the article's arithmetic: what the call costs more, and
+//! what the faults do.
 //!
-//! The rows cannot be judged as they stand: the one with touching holds the call as well, so a cheaper call makes both cheaper, and a
-//! common factor would blame the faults for it.
+//! The rows cannot be judged as they stand: the one with touching holds the call as well, so a cheaper call makes both
+//! cheaper, and a common factor would blame the faults for it.
 
 use crate::row::Row;
 use crate::special::z_two_sided;
@@ -12,7 +13,8 @@ pub use fingerpost_diagnose::first_touch::{Apart, FIRST_TOUCH, MAPPING};
 pub fn apart(rows: &[Row]) -> Vec<Apart> {
     let of = |probe: &'static str| rows.iter().filter(move |r| r.probe == probe && r.ratio.is_some());
     let without = |touch: &Row| of("zerofill.alloc").find(|alloc| alloc.params == touch.params);
-    let mut found: Vec<Apart> = of("zerofill.touch").filter_map(|touch| one(touch.params.int("pages")?, without(touch)?, touch)).collect();
+    let mut found: Vec<Apart> =
+        of("zerofill.touch").filter_map(|touch| one(touch.params.int("pages")?, without(touch)?, touch)).collect();
     found.sort_by_key(|a| a.pages);
     found
 }
@@ -75,7 +77,11 @@ mod tests {
         let fault = c.causes.iter().find(|f| f.cause == FIRST_TOUCH).unwrap();
         assert_eq!(fault.status, Status::Cleared, "{:?}", c.causes);
         assert!(!c.headline.contains("page faults"), "{}", c.headline);
-        assert!(c.causes.iter().all(|f| f.cause != FAULT), "the call that maps is not cleared with them: {:?}", c.causes);
+        assert!(
+            c.causes.iter().all(|f| f.cause != FAULT),
+            "the call that maps is not cleared with them: {:?}",
+            c.causes
+        );
         assert!(c.causes[0].evidence.iter().any(|e| e.contains("touching adds 33.90 µs → 31.30 µs")), "{:?}", c.causes);
     }
 
@@ -87,7 +93,8 @@ mod tests {
             (e.value, e.low, e.high) = (e.value * 2.0, e.low * 2.0, e.high * 2.0);
         }
         let c = between(cube("mmap"), slow);
-        let accused: Vec<&str> = c.causes.iter().filter(|f| f.status != Status::Cleared).map(|f| f.cause.as_str()).collect();
+        let accused: Vec<&str> =
+            c.causes.iter().filter(|f| f.status != Status::Cleared).map(|f| f.cause.as_str()).collect();
         assert!(accused.contains(&FIRST_TOUCH), "{:?}", c.causes);
     }
 }

@@ -1,8 +1,9 @@
 //! The costs from all page counts together: two straight lines in place of the article's two points.
 //!
-//! Allocating and freeing `n` pages is taken as `base + n · page`, and what touching adds as `object + n · fault`. Each line is the one
-//! with the least sum of squared relative residuals, so that a thousand pages count as much as one. Costs rise once the pages no longer
-//! fit in a cache, so the lines are fitted up to where they stop being straight, and that place, the knee, is reported.
+//! Allocating and freeing `n` pages is taken as `base + n · page`, and what touching adds as `object + n · fault`. Each
+//! line is the one with the least sum of squared relative residuals, so that a thousand pages count as much as one.
+//! Costs rise once the pages no longer fit in a cache, so the lines are fitted up to where they stop being straight,
+//! and that place, the knee, is reported.
 
 use fingerpost_record::{Estimate, Run};
 use serde::Serialize;
@@ -97,7 +98,8 @@ struct Pair {
 pub fn fit(run: &Run, api: &str) -> Option<Fit> {
     let alloc = points::curve(run, "zerofill.alloc", "api", api);
     let touch = points::curve(run, "zerofill.touch", "api", api);
-    let pair = |a: Point| Some(Pair { pages: a.pages, touch: touch.iter().find(|t| t.pages == a.pages)?.clone(), alloc: a });
+    let pair =
+        |a: Point| Some(Pair { pages: a.pages, touch: touch.iter().find(|t| t.pages == a.pages)?.clone(), alloc: a });
     fit_pairs(&alloc.into_iter().filter_map(pair).collect::<Vec<_>>(), run.seed)
 }
 
@@ -108,8 +110,10 @@ fn fit_pairs(pairs: &[Pair], seed: u64) -> Option<Fit> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut draws: [Vec<f64>; 4] = Default::default();
     for _ in 0..DRAWS {
-        let drawn: Vec<[f64; 2]> =
-            pairs[..used].iter().map(|p| [points::redraw(&p.alloc, &mut rng), points::redraw(&p.touch, &mut rng)]).collect();
+        let drawn: Vec<[f64; 2]> = pairs[..used]
+            .iter()
+            .map(|p| [points::redraw(&p.alloc, &mut rng), points::redraw(&p.touch, &mut rng)])
+            .collect();
         if let Some((alloc, extra)) = lines(&pairs[..used], &drawn) {
             for (list, value) in draws.iter_mut().zip([alloc.base, alloc.per_page, extra.base, extra.per_page]) {
                 list.push(value);

@@ -1,7 +1,7 @@
 //! How far the article's guesses are off on this machine.
 //!
-//! Its two-point arithmetic could not see inside one timing, so it assumed how each divides. The phases, timed alone, and the routes to
-//! the zeroing cost measure the same quantities.
+//! Its two-point arithmetic could not see inside one timing, so it assumed how each divides. The phases, timed alone,
+//! and the routes to the zeroing cost measure the same quantities.
 
 use fingerpost_record::{Estimate, Run};
 use serde::Serialize;
@@ -67,7 +67,8 @@ struct Phases {
 impl Phases {
     fn of(run: &Run) -> Phases {
         let words = ["allocate", "touch", "free_untouched", "free_touched"];
-        let [allocate, touch, free_untouched, free_touched] = words.map(|word| points::curve(run, "zerofill.phase", "phase", word));
+        let [allocate, touch, free_untouched, free_touched] =
+            words.map(|word| points::curve(run, "zerofill.phase", "phase", word));
         Phases { allocate, touch, free_untouched, free_touched }
     }
 
@@ -87,7 +88,12 @@ impl Phases {
 type Guessed = (&'static str, &'static str, &'static str, (f64, Option<f64>));
 
 const GUESSES: [Guessed; 6] = [
-    ("same_time", "Allocating and freeing cost about the same", "deallocating one untouched page, in allocations", (1.0, Some(1.0))),
+    (
+        "same_time",
+        "Allocating and freeing cost about the same",
+        "deallocating one untouched page, in allocations",
+        (1.0, Some(1.0)),
+    ),
     (
         "quarter",
         "A fault without its zeroing costs about a quarter of an allocation",
@@ -100,7 +106,12 @@ const GUESSES: [Guessed; 6] = [
         "the page faults' share of what touching costs once per region",
         (0.5, Some(0.5)),
     ),
-    ("zero_share", "Zero-filling is 50 to 80 % of a fault", "zeroing's share of one fault with its zeroing", (0.5, Some(0.8))),
+    (
+        "zero_share",
+        "Zero-filling is 50 to 80 % of a fault",
+        "zeroing's share of one fault with its zeroing",
+        (0.5, Some(0.8)),
+    ),
     (
         "four_pages",
         "With four pages at a time faults and zero-filling take about 80 % of the whole",
@@ -137,7 +148,8 @@ fn shared_evenly(p: &Phases, seed: u64) -> Option<Estimate> {
             points.iter().filter(|p| p.pages <= 16).map(|p| (p.pages as f64, value(p))).collect()
         };
         let (touch, free, bare) = (few(&p.touch, value), few(&p.free_touched, value), few(&p.free_untouched, value));
-        let slower: Vec<(f64, f64)> = free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
+        let slower: Vec<(f64, f64)> =
+            free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
         let (fault, free) = (Line::through(&touch)?.base, Line::through(&slower)?.base);
         (fault > 0.0 && free > 0.0).then(|| fault / (fault + free))
     };
@@ -177,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_machine_as_the_article_guessed_makes_them_hold() {
-        // A fault of 540 of which 405 (three quarters) are zeroing: the fault proper is a quarter of the allocation of 540.
+        // A fault of 540 of which 405 (three quarters) are zeroing: the fault proper is a quarter of the allocation
+        // of 540.
         let machine = Machine { fault_page: 675.0, zero_page: 405.0, ..Machine::default() };
         let list = guesses(&run_of(&machine, 0.001));
         for key in ["quarter", "zero_share", "four_pages_zero"] {
@@ -193,6 +206,9 @@ mod tests {
         assert!(guesses(&Run::default()).is_empty());
         let mut run = run_of(&Machine::default(), 0.01);
         run.measurements.retain(|m| m.probe == "zerofill.phase");
-        assert_eq!(guesses(&run).iter().map(|g| g.key).collect::<Vec<_>>(), ["same_time", "shared_evenly", "four_pages"]);
+        assert_eq!(
+            guesses(&run).iter().map(|g| g.key).collect::<Vec<_>>(),
+            ["same_time", "shared_evenly", "four_pages"]
+        );
     }
 }

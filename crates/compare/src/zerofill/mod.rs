@@ -1,4 +1,5 @@
-//! The zero-fill laboratory's arithmetic, apart from any measuring: [`analyse`] takes a run's rows, and everything else serves it.
+//! The zero-fill laboratory's arithmetic, apart from any measuring: [`analyse`] takes a run's rows, and everything else
+//! serves it.
 
 pub mod apart;
 pub mod fit;
@@ -73,8 +74,8 @@ impl Given {
         self.all().map(|e| e.value).into()
     }
 
-    /// Half of the interval of each derived field, in the order of [`solve::FIELDS`]: what each timing's own half makes of it, which the
-    /// formulas take over as it is, added in squares. Nothing where the timings cannot be taken apart.
+    /// Half of the interval of each derived field, in the order of [`solve::FIELDS`]: what each timing's own half makes
+    /// of it, which the formulas take over as it is, added in squares. Nothing where the timings cannot be taken apart.
     pub fn halves(&self) -> Option<[f64; 7]> {
         let center = solve::solve(&self.timings()).ok()?.values();
         let mut squares = [0.0; 7];
@@ -84,14 +85,23 @@ impl Given {
             let mut moved = self.timings().all();
             moved[field] += step;
             let moved = solve::solve(&moved.into()).ok()?.values();
-            squares.iter_mut().zip(moved.iter().zip(center)).for_each(|(sum, (new, old))| *sum += ((new - old) / step * half).powi(2));
+            squares
+                .iter_mut()
+                .zip(moved.iter().zip(center))
+                .for_each(|(sum, (new, old))| *sum += ((new - old) / step * half).powi(2));
         }
         Some(squares.map(f64::sqrt))
     }
 
     fn of(run: &Run, api: &str) -> Option<Given> {
-        let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
-        Some(Given { alloc_1: at(&alloc, 1)?, touch_1: at(&touch, 1)?, alloc_2: at(&alloc, 2)?, touch_2: at(&touch, 2)? })
+        let (alloc, touch) =
+            (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
+        Some(Given {
+            alloc_1: at(&alloc, 1)?,
+            touch_1: at(&touch, 1)?,
+            alloc_2: at(&alloc, 2)?,
+            touch_2: at(&touch, 2)?,
+        })
     }
 }
 
@@ -175,49 +185,70 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
 }
 
 fn shares(run: &Run, api: &str, routes: &[Route]) -> Vec<Share> {
-    let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
+    let (alloc, touch) =
+        (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
     touch
         .iter()
         .filter_map(|p| {
             let (total, allocation) = (p.figure.value, at(&alloc, p.pages)?.value.min(p.figure.value));
             // Zeroing found by another route cannot be more than what touching added.
-            let zero = (zeroing::best(routes, p.pages)?.per_page.value.max(0.0) * p.pages as f64).min(total - allocation);
+            let zero =
+                (zeroing::best(routes, p.pages)?.per_page.value.max(0.0) * p.pages as f64).min(total - allocation);
             let share = |part: f64| part / total;
-            Some(Share { pages: p.pages, total, allocation: share(allocation), fault: share(total - allocation - zero), zero: share(zero) })
+            Some(Share {
+                pages: p.pages,
+                total,
+                allocation: share(allocation),
+                fault: share(total - allocation - zero),
+                zero: share(zero),
+            })
         })
         .collect()
 }
 
-/// So many base pages, 256 KiB, stay in a second-level cache beside all that faulting and allocating touch. More are colder to the kernel
-/// than to a loop that does nothing but clear them.
+/// So many base pages, 256 KiB, stay in a second-level cache beside all that faulting and allocating touch. More are
+/// colder to the kernel than to a loop that does nothing but clear them.
 const FEW_PAGES: i64 = 64;
 
-/// Like beside like: the regression beside what the samples put into faults and the slower unmapping; the zeroing of huge pages beside
-/// the samples taken while huge pages are touched; zeroing by the clock beside the samples of the same turns, and the figure of its own
-/// row beside that clock; and warm clearing from user space beside the samples in the clearing and in the wait for it.
+/// Like beside like: the regression beside what the samples put into faults and the slower unmapping; the zeroing of
+/// huge pages beside the samples taken while huge pages are touched; zeroing by the clock beside the samples of the
+/// same turns, and the figure of its own row beside that clock; and warm clearing from user space beside the samples in
+/// the clearing and in the wait for it.
 fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
-    let compared =
-        |what, ours: Estimate, kernel: Estimate| Agreement { what, ours, kernel, ratio: ours.value / kernel.value, upper_bound: false };
+    let compared = |what, ours: Estimate, kernel: Estimate| Agreement {
+        what,
+        ours,
+        kernel,
+        ratio: ours.value / kernel.value,
+        upper_bound: false,
+    };
     let mut list = Vec::new();
     if let (Some(fit), Some(kernel)) = (fit, sampled_fault(run)) {
-        list.push(compared("a page faulted in, zeroed and freed: the regression beside the kernel's samples", fit.fault_page, kernel));
+        list.push(compared(
+            "a page faulted in, zeroed and freed: the regression beside the kernel's samples",
+            fit.fault_page,
+            kernel,
+        ));
     }
     let huge = routes.iter().find(|r| r.key == "huge_pages");
     let sampled_huge = points::curve(run, "zerofill.kernel_profile", "how", "thp");
     if let (Some(huge), Some(kernel)) = (huge, huge.and_then(|h| at(&sampled_huge, h.pages))) {
-        let what = "zeroing in huge pages, finding and freeing them included: timed, beside the kernel's samples of the zeroing alone";
+        let what = "zeroing in huge pages, finding and freeing them included: timed, beside the kernel's samples of \
+            the zeroing alone";
         list.push(Agreement { upper_bound: true, ..compared(what, huge.per_page, kernel) });
     }
     let is_few = |row: &Measurement| row.params.int("pages").is_some_and(|pages| pages <= FEW_PAGES);
     for row in profiles(run, "memfd") {
         let [what, row_alone] = if is_few(row) {
             [
-                "zeroing a base page of few in a fault: timed, beside the kernel's samples of the same turns (all processes)",
+                "zeroing a base page of few in a fault: timed, beside the kernel's samples of the same turns (all \
+                 processes)",
                 "zeroing a base page of few in a fault: timed in its own row, beside the clock of the sampled turns",
             ]
         } else {
             [
-                "zeroing a base page of many in a fault: timed, beside the kernel's samples of the same turns (all processes)",
+                "zeroing a base page of many in a fault: timed, beside the kernel's samples of the same turns (all \
+                 processes)",
                 "zeroing a base page of many in a fault: timed in its own row, beside the clock of the sampled turns",
             ]
         };
@@ -230,8 +261,10 @@ fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
     }
     let few = profiles(run, "memfd").find(|row| is_few(row));
     let clearing = few.and_then(|row| kept(row, |p| Some(part(p, "clear_ns")? + part(p, "store_wait_ns")?)));
-    let user = routes.iter().find(|r| r.key == "user_warm" && few.is_some_and(|row| row.params.int("pages") == Some(r.pages)));
-    let what = "zeroing a base page of few: warm from user space, beside the kernel's samples in its clearing and the wait for it";
+    let user =
+        routes.iter().find(|r| r.key == "user_warm" && few.is_some_and(|row| row.params.int("pages") == Some(r.pages)));
+    let what = "zeroing a base page of few: warm from user space, beside the kernel's samples in its clearing and the \
+        wait for it";
     list.extend(user.zip(clearing).map(|(user, kernel)| compared(what, user.per_page, kernel)));
     list
 }
@@ -259,10 +292,13 @@ fn cost(values: Vec<f64>) -> Option<Estimate> {
     fingerpost_measure::estimate::across_processes(&values).filter(|e| e.value > 0.0)
 }
 
-/// What the samples put into one page: faults, the entry and exit that user code pays, and what unmapping a touched page adds.
+/// What the samples put into one page: faults, the entry and exit that user code pays, and what unmapping a touched
+/// page adds.
 fn sampled_fault(run: &Run) -> Option<Estimate> {
     let row = profiles(run, "touch").max_by_key(|m| m.params.int("pages"))?;
-    estimate_of(row, |p| Some(part(p, "fault_ns")? + part(p, "user_ns")? + part(p, "unmap_ns")? - part(p, "unmap_untouched_ns")?))
+    estimate_of(row, |p| {
+        Some(part(p, "fault_ns")? + part(p, "user_ns")? + part(p, "unmap_ns")? - part(p, "unmap_untouched_ns")?)
+    })
 }
 
 /// What zeroing and the rest of a fault cost per page, from the fit and the best route: for the headline.
@@ -282,9 +318,13 @@ pub fn headline(analysis: &Analysis) -> Option<String> {
 /// The same where there are the four timings alone.
 fn by_arithmetic(analysis: &Analysis) -> Option<String> {
     let c = analysis.derived.as_ref().filter(|c| c.fault_and_zerofill > 0.0)?;
-    let [fault, allocating, freeing] = [c.fault_and_zerofill, c.allocation, c.deallocation].map(|ns| Unit::Nanoseconds.format(ns));
+    let [fault, allocating, freeing] =
+        [c.fault_and_zerofill, c.allocation, c.deallocation].map(|ns| Unit::Nanoseconds.format(ns));
     let share = c.zerofill / c.fault_and_zerofill * 100.0;
-    let rest = format!("{share:.0} % of it zero-filling, allocating it by {} {allocating}, and freeing it {freeing}", analysis.api);
+    let rest = format!(
+        "{share:.0} % of it zero-filling, allocating it by {} {allocating}, and freeing it {freeing}",
+        analysis.api
+    );
     Some(format!("By the article's arithmetic faulting in and zero-filling a page takes {fault}, {rest}."))
 }
 
@@ -329,13 +369,20 @@ mod tests {
         let mut run = run_of(&Machine::default(), 0.003);
         run.measurements.retain(|m| m.probe == "zerofill.alloc");
         let a = analyse(&run).unwrap();
-        assert!(a.given.is_none() && a.fit.is_none() && a.shares.is_empty() && a.guesses.is_empty() && !a.apis_untouched.is_empty());
+        assert!(
+            a.given.is_none()
+                && a.fit.is_none()
+                && a.shares.is_empty()
+                && a.guesses.is_empty()
+                && !a.apis_untouched.is_empty()
+        );
     }
 
     #[test]
     fn timings_that_cannot_be_are_named_not_hidden() {
         let mut run = run_of(&Machine::default(), 0.003);
-        for m in run.measurements.iter_mut().filter(|m| m.probe == "zerofill.touch" && m.params.int("pages") == Some(1)) {
+        for m in run.measurements.iter_mut().filter(|m| m.probe == "zerofill.touch" && m.params.int("pages") == Some(1))
+        {
             m.estimate = Some(Estimate { value: 1.0, low: 0.9, high: 1.1, confidence: 0.95 });
         }
         let a = analyse(&run).unwrap();

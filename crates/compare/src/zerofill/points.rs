@@ -29,7 +29,12 @@ pub fn curve(run: &Run, probe: &str, key: &str, word: &str) -> Vec<Point> {
 
 /// A time is above zero and finite, also in a file from elsewhere.
 fn sound(e: &Estimate) -> bool {
-    e.value.is_finite() && e.value > 0.0 && e.low.is_finite() && e.high.is_finite() && e.low <= e.value && e.value <= e.high
+    e.value.is_finite()
+        && e.value > 0.0
+        && e.low.is_finite()
+        && e.high.is_finite()
+        && e.low <= e.value
+        && e.value <= e.high
 }
 
 /// The words of a parameter that a probe's rows with figures have, in the order measured.
@@ -49,20 +54,23 @@ pub fn at(points: &[Point], pages: i64) -> Option<Estimate> {
     points.iter().find(|p| p.pages == pages).map(|p| p.figure)
 }
 
-/// A resampling of a point: the median of as many processes, drawn with replacement. A point without processes stays as it is.
+/// A resampling of a point: the median of as many processes, drawn with replacement. A point without processes stays as
+/// it is.
 pub fn redraw(point: &Point, rng: &mut fastrand::Rng) -> f64 {
     if point.processes.is_empty() {
         return point.figure.value;
     }
-    let drawn: Vec<f64> = (0..point.processes.len()).map(|_| point.processes[rng.usize(..point.processes.len())]).collect();
+    let drawn: Vec<f64> =
+        (0..point.processes.len()).map(|_| point.processes[rng.usize(..point.processes.len())]).collect();
     median(&drawn)
 }
 
-/// A value with the interval that its resamplings give, widened as all intervals here are: it is meant to hold the value of another
-/// run, whose own error is as large, and runs differ by more than their processes do.
+/// A value with the interval that its resamplings give, widened as all intervals here are: it is meant to hold the
+/// value of another run, whose own error is as large, and runs differ by more than their processes do.
 pub fn interval(value: f64, draws: &[f64]) -> Estimate {
     let s = sorted(draws);
-    let (low, high) = if s.is_empty() { (value, value) } else { (quantile_sorted(&s, 0.025), quantile_sorted(&s, 0.975)) };
+    let (low, high) =
+        if s.is_empty() { (value, value) } else { (quantile_sorted(&s, 0.025), quantile_sorted(&s, 0.975)) };
     let between = 1.96 * std::f64::consts::SQRT_2 * BETWEEN_RUNS * value.abs();
     let widen = |half: f64| (2.0 * half.max(0.0).powi(2) + between * between).sqrt();
     Estimate { value, low: value - widen(value - low), high: value + widen(high - value), confidence: CONFIDENCE }

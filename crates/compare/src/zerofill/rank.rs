@@ -1,6 +1,7 @@
 //! What is cheapest: ways to get memory, and ways to have it faulted in, per page count.
 //!
-//! A winner needs its whole interval below every other's. Where intervals overlap, all that may be the cheapest share the lead.
+//! A winner needs its whole interval below every other's. Where intervals overlap, all that may be the cheapest share
+//! the lead.
 
 use fingerpost_record::{Estimate, Run};
 use serde::Serialize;
@@ -36,8 +37,8 @@ pub struct Crossover {
     pub name: String,
     /// What it is compared with.
     pub against: String,
-    /// The least page count at which its interval lies below the other's and from which on its value does, at every count measured;
-    /// nothing where there is none.
+    /// The least page count at which its interval lies below the other's and from which on its value does, at every
+    /// count measured; nothing where there is none.
     pub from_pages: Option<i64>,
     /// How many times cheaper it is at the largest page count measured.
     pub times_at_most: f64,
@@ -45,7 +46,8 @@ pub struct Crossover {
     pub most_pages: i64,
 }
 
-/// Whether a way of `zerofill.prefault` fills anonymous memory for writing: not a file's, and not the row that only reads.
+/// Whether a way of `zerofill.prefault` fills anonymous memory for writing: not a file's, and not the row that only
+/// reads.
 pub fn anonymous(how: &str) -> bool {
     !how.starts_with("file") && how != "thp_read"
 }
@@ -60,15 +62,24 @@ pub fn rankings(run: &Run, probe: &str, key: &str, wanted: impl Fn(&str) -> bool
 }
 
 fn contenders<'a>(run: &'a Run, probe: &str, key: &str, wanted: impl Fn(&str) -> bool) -> Vec<(&'a str, Vec<Point>)> {
-    points::words(run, probe, key).into_iter().filter(|w| wanted(w)).map(|w| (w, points::curve(run, probe, key, w))).collect()
+    points::words(run, probe, key)
+        .into_iter()
+        .filter(|w| wanted(w))
+        .map(|w| (w, points::curve(run, probe, key, w)))
+        .collect()
 }
 
 fn rank(pages: i64, curves: &[(&str, Vec<Point>)]) -> Option<Ranking> {
-    let mut costs: Vec<(&str, Estimate)> = curves.iter().filter_map(|(name, points)| Some((*name, points::at(points, pages)?))).collect();
+    let mut costs: Vec<(&str, Estimate)> =
+        curves.iter().filter_map(|(name, points)| Some((*name, points::at(points, pages)?))).collect();
     costs.sort_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let best = costs.first().filter(|_| costs.len() > 1)?.1;
     let leaders = costs.iter().filter(|(_, c)| c.low <= best.high).map(|(name, _)| (*name).to_owned()).collect();
-    let place = |(name, cost): &(&str, Estimate)| Place { name: (*name).to_owned(), cost: *cost, times: cost.value / best.value };
+    let place = |(name, cost): &(&str, Estimate)| Place {
+        name: (*name).to_owned(),
+        cost: *cost,
+        times: cost.value / best.value,
+    };
     Some(Ranking { pages, places: costs.iter().map(place).collect(), leaders })
 }
 
@@ -82,7 +93,8 @@ pub fn crossovers(run: &Run, probe: &str, key: &str, base: &str, wanted: impl Fn
             let pairs: Vec<(i64, Estimate, Estimate)> =
                 points.iter().filter_map(|p| Some((p.pages, p.figure, points::at(&touching, p.pages)?))).collect();
             let (most_pages, ours, theirs) = *pairs.last()?;
-            let winning = pairs.iter().rev().take_while(|(_, a, b)| a.value < b.value).filter(|(_, a, b)| a.high < b.low).last();
+            let winning =
+                pairs.iter().rev().take_while(|(_, a, b)| a.value < b.value).filter(|(_, a, b)| a.high < b.low).last();
             Some(Crossover {
                 name: name.to_owned(),
                 against: base.to_owned(),
@@ -115,12 +127,14 @@ mod tests {
 
     #[test]
     fn known_costs_give_the_known_crossovers() {
-        // populate: 300 + half the faults, so slower at 1 page and cheaper from 2 on (600 against 400 · 2 / 2 = 400 saved).
+        // populate: 300 + half the faults, so slower at 1 page and cheaper from 2 on (600 against 400 · 2 / 2 = 400
+        // saved).
         let run = run_of(&Machine::default(), 0.005);
         let list = crossovers(&run, "zerofill.prefault", "how", "touch", anonymous);
         let from = |name: &str| list.iter().find(|c| c.name == name).unwrap().from_pages;
         assert_eq!(from("populate"), Some(2));
-        // A huge page costs 51 200 ns however little of it is used: cheaper from 256 pages on (400 · 256 = 102 400), not at 64.
+        // A huge page costs 51 200 ns however little of it is used: cheaper from 256 pages on (400 · 256 = 102 400),
+        // not at 64.
         assert_eq!(from("thp"), Some(256));
         let files = crossovers(&run, "zerofill.prefault", "how", "file_touch", |n| n.starts_with("file"));
         assert_eq!((files.len(), files[0].from_pages), (1, None));
@@ -143,7 +157,8 @@ mod tests {
         let run = run_of(&Machine::default(), 0.002);
         let list = stretches(&rankings(&run, "zerofill.prefault", "how", anonymous));
         assert_eq!(list.first().unwrap().2, ["touch"]);
-        // A huge page and half of 256 faults come to 54 151 and 53 051 ns, so populate leads there, and thp only beyond.
+        // A huge page and half of 256 faults come to 54 151 and 53 051 ns, so populate leads there, and thp only
+        // beyond.
         assert_eq!(list.last().unwrap(), &(512, 4096, vec!["thp".to_owned()]));
     }
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use thiserror::Error;
 
-/// The four editable fields: times of one million (or of one) operation, all in the same unit, which is then that of every result.
+/// The four editable fields: times of one million (or of one) operation, all in the same unit, which is then that of
+/// every result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Timings<T = f64> {
     /// Allocate one page and free it.
@@ -62,7 +63,15 @@ pub const FIELDS: [(&str, &str, &str); 7] = [
 impl Costs {
     /// The values in the order of [`FIELDS`].
     pub fn values(&self) -> [f64; 7] {
-        [self.page_extra, self.allocation, self.page_fault_extra, self.object, self.fault_and_zerofill, self.deallocation, self.zerofill]
+        [
+            self.page_extra,
+            self.allocation,
+            self.page_fault_extra,
+            self.object,
+            self.fault_and_zerofill,
+            self.deallocation,
+            self.zerofill,
+        ]
     }
 
     /// Zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages, as this model has it.
@@ -70,13 +79,14 @@ impl Costs {
         self.zerofill * f64::from(pages) / self.total(pages)
     }
 
-    /// Faulting and zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages. Half of the object's cost is the
-    /// faults', as the article divides it.
+    /// Faulting and zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages. Half of the
+    /// object's cost is the faults', as the article divides it.
     pub fn fault_share(&self, pages: u32) -> f64 {
         self.faults(pages) / self.total(pages)
     }
 
-    /// Zero-filling's share, 0 to 1, of allocating and touching `pages` pages, their freeing left out: the base of the article's “at least”.
+    /// Zero-filling's share, 0 to 1, of allocating and touching `pages` pages, their freeing left out: the base of the
+    /// article's “at least”.
     pub fn zerofill_share_before_freeing(&self, pages: u32) -> f64 {
         let allocating = self.allocation + self.page_extra / 2.0 * f64::from(pages);
         self.zerofill * f64::from(pages) / (allocating + self.faults(pages))
@@ -97,8 +107,8 @@ pub const PART_THREE: [f64; 4] = [11.2, 24.0, 11.5, 33.6];
 /// What part III prints for them, in the order of [`FIELDS`]. Two of them do not follow from its formulas.
 pub const PRINTED: [f64; 7] = [0.3, 5.45, 12.8, 3.5, 9.3, 7.5, 6.15];
 
-/// What the article prints for a field of its own timings, in whatever unit they are given, where its formula gives something else.
-/// In the order of [`FIELDS`]; nothing for other timings.
+/// What the article prints for a field of its own timings, in whatever unit they are given, where its formula gives
+/// something else. In the order of [`FIELDS`]; nothing for other timings.
 pub fn misprints(t: &Timings) -> [Option<f64>; 7] {
     let unit = t.alloc_1 / PART_THREE[0];
     let same = t.all().iter().zip(PART_THREE).all(|(t, own)| (t / (own * unit) - 1.0).abs() < 1e-9);
@@ -114,12 +124,15 @@ pub fn misprints(t: &Timings) -> [Option<f64>; 7] {
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum Impossible {
     /// There are not four of them, or one is not a number.
-    #[error("“{0}” is not four timings: write them as 1p alloc, 1p touch, 2p alloc, 2p touch, such as 11.2,24.0,11.5,33.6")]
+    #[error(
+        "“{0}” is not four timings: write them as 1p alloc, 1p touch, 2p alloc, 2p touch, such as 11.2,24.0,11.5,33.6"
+    )]
     NotFour(String),
     /// One is negative, zero, or not finite: which, and its value.
     #[error("{0} is {1}, and a time must be above zero")]
     NotATime(&'static str, f64),
-    /// Touching cannot be cheaper than not touching: the name of the time with touching and that time, and those without.
+    /// Touching cannot be cheaper than not touching: the name of the time with touching and that time, and those
+    /// without.
     #[error("{0} ({1}) is below {2} ({3}): touching pages cannot be cheaper than leaving them alone")]
     TouchBelowAlloc(&'static str, f64, &'static str, f64),
 }
@@ -136,7 +149,9 @@ pub fn parse(text: &str) -> Result<Timings, Impossible> {
 /// Takes four timings apart.
 pub fn solve(t: &Timings) -> Result<Costs, Impossible> {
     let fields = ["1p alloc", "1p touch", "2p alloc", "2p touch"];
-    if let Some((field, value)) = fields.into_iter().zip(t.all()).find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
+    if let Some((field, value)) =
+        fields.into_iter().zip(t.all()).find(|(_, value)| !(value.is_finite() && *value > 0.0))
+    {
         return Err(Impossible::NotATime(field, value));
     }
     for (pages, alloc, touch) in [(0, t.alloc_1, t.touch_1), (2, t.alloc_2, t.touch_2)] {

@@ -44,7 +44,8 @@ impl Machine {
             ("zerofill.alloc", _) => alloc * 1.3,
             ("zerofill.touch", "mmap") => alloc + self.touching(n),
             ("zerofill.touch", _) => alloc * 1.3 + self.touching(n),
-            // Four fifths of the touching are the fault's, one fifth the slower freeing's; of the object a quarter is the fault's.
+            // Four fifths of the touching are the fault's, one fifth the slower freeing's; of the object a quarter is
+            // the fault's.
             ("zerofill.phase", "allocate") => alloc * 0.6,
             ("zerofill.phase", "free_untouched") => alloc * 0.4,
             ("zerofill.phase", "touch") => 0.25 * self.object + 0.8 * self.fault_page * n,
@@ -94,12 +95,25 @@ pub fn run_of(machine: &Machine, spread: f64) -> Run {
     run
 }
 
-fn row(machine: &Machine, probe: &str, word: &str, pages: i64, params: Params, spread: f64, rng: &mut fastrand::Rng) -> Measurement {
+fn row(
+    machine: &Machine,
+    probe: &str,
+    word: &str,
+    pages: i64,
+    params: Params,
+    spread: f64,
+    rng: &mut fastrand::Rng,
+) -> Measurement {
     let truth = machine.value(probe, word, pages as f64);
     let values: Vec<f64> = (0..9).map(|_| truth * (1.0 + spread * (rng.f64() + rng.f64() - 1.0))).collect();
     let counters: Vec<(&str, f64)> = if probe == "zerofill.kernel_profile" {
         let (part, zero) = (machine.fault_page, machine.zero_page);
-        let faults = [("fault_ns", 0.7 * part), ("user_ns", 0.1 * part), ("unmap_ns", 0.25 * part), ("unmap_untouched_ns", 0.05 * part)];
+        let faults = [
+            ("fault_ns", 0.7 * part),
+            ("user_ns", 0.1 * part),
+            ("unmap_ns", 0.25 * part),
+            ("unmap_untouched_ns", 0.05 * part),
+        ];
         let zeroing = [("clock_ns", 1.01 * zero), ("clear_ns", 0.3 * zero), ("store_wait_ns", 0.5 * zero)];
         if word == "memfd" { zeroing.to_vec() } else { faults.to_vec() }
     } else {
@@ -110,7 +124,15 @@ fn row(machine: &Machine, probe: &str, word: &str, pages: i64, params: Params, s
         counters: counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         ..Process::default()
     };
-    let mut m = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+    let mut m = Measurement::without_figure(
+        probe,
+        1,
+        params,
+        Unit::Nanoseconds,
+        Better::Lower,
+        Outcome::Measured,
+        String::new(),
+    );
     m.reason = None;
     m.estimate = across_processes(&values);
     m.processes = values.iter().map(process).collect();

@@ -8,7 +8,8 @@ use super::points;
 /// One way to learn what zeroing costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Route {
-    /// A word for programs: `fault_difference`, `kernel_samples`, `kernel_samples_seen`, `huge_pages`, `user_warm`, `user_cold`.
+    /// A word for programs: `fault_difference`, `kernel_samples`, `kernel_samples_seen`, `huge_pages`, `user_warm`,
+    /// `user_cold`.
     pub key: &'static str,
     /// What it is.
     pub name: &'static str,
@@ -23,8 +24,16 @@ type Rows = (&'static str, &'static str, [&'static str; 3]);
 
 /// Those before the huge pages, the most trusted first, and those behind.
 const FIRST: [Rows; 3] = [
-    ("fault_difference", "timed in the kernel's faults: those that zero, less those that need not", ["zerofill.zeroing", "how", "memfd"]),
-    ("kernel_samples", "the kernel's samples of such faults: what zeroing makes more of them", ["zerofill.kernel_profile", "how", "memfd"]),
+    (
+        "fault_difference",
+        "timed in the kernel's faults: those that zero, less those that need not",
+        ["zerofill.zeroing", "how", "memfd"],
+    ),
+    (
+        "kernel_samples",
+        "the kernel's samples of such faults: what zeroing makes more of them",
+        ["zerofill.kernel_profile", "how", "memfd"],
+    ),
     (
         "kernel_samples_seen",
         "the kernel's samples of anonymous faults, without what other work hides",
@@ -36,9 +45,9 @@ const LAST: [Rows; 2] = [
     ("user_cold", "cleared from user space, flushed from the caches", ["zerofill.clear", "state", "cold"]),
 ];
 
-/// All routes that the run has rows for, the most trusted first: the difference of two kinds of faults is the kernel's own zeroing of base
-/// pages by the clock, and needs no rights; its samples see the same; huge pages are zeroed by the same code, nearly without faults; user
-/// space uses its own code on pages warmer or colder than the kernel's.
+/// All routes that the run has rows for, the most trusted first: the difference of two kinds of faults is the kernel's
+/// own zeroing of base pages by the clock, and needs no rights; its samples see the same; huge pages are zeroed by the
+/// same code, nearly without faults; user space uses its own code on pages warmer or colder than the kernel's.
 pub fn routes(run: &Run) -> Vec<Route> {
     let of = |(key, name, [probe, parameter, word]): &Rows| {
         let rows = points::curve(run, probe, parameter, word).into_iter();
@@ -61,8 +70,9 @@ pub fn best(routes: &[Route], pages: i64) -> Option<&Route> {
 /// Base pages in a huge page of 2 MiB.
 const HUGE_PAGES: i64 = 512;
 
-/// Whole huge pages: what mapping, zeroing and freeing them costs, less what the same costs when they are only read, and so not zeroed
-/// (the kernel then maps its shared huge page of zeroes); per base page. Where that row is missing, less mapping alone.
+/// Whole huge pages: what mapping, zeroing and freeing them costs, less what the same costs when they are only read,
+/// and so not zeroed (the kernel then maps its shared huge page of zeroes); per base page. Where that row is missing,
+/// less mapping alone.
 fn huge_pages(run: &Run) -> Option<Route> {
     let huge = points::curve(run, "zerofill.prefault", "how", "thp");
     let read = points::curve(run, "zerofill.prefault", "how", "thp_read");
@@ -96,7 +106,10 @@ mod tests {
     fn without_a_route_the_next_is_taken() {
         let mut run = run_of(&Machine::default(), 0.005);
         run.measurements.retain(|m| m.probe != "zerofill.zeroing");
-        assert_eq!((best(&routes(&run), 4096).unwrap().key, best(&routes(&run), 4096).unwrap().pages), ("kernel_samples", 256));
+        assert_eq!(
+            (best(&routes(&run), 4096).unwrap().key, best(&routes(&run), 4096).unwrap().pages),
+            ("kernel_samples", 256)
+        );
         run.measurements.retain(|m| m.probe != "zerofill.kernel_profile");
         assert_eq!(best(&routes(&run), 16).unwrap().key, "huge_pages");
         run.measurements.retain(|m| m.probe != "zerofill.prefault");

@@ -1,4 +1,5 @@
-//! What the articles conclude, row by row: the verdicts of the same rules that judge any run. `conclusions.rs` has every conclusion in words.
+//! What the articles conclude, row by row: the verdicts of the same rules that judge any run. `conclusions.rs` has
+//! every conclusion in words.
 
 use fingerpost_compare::select::{parse, part};
 use fingerpost_compare::{Comparison, Options, Row, Verdict, compare, references};
@@ -84,14 +85,22 @@ fn under_linux_the_g5_creates_processes_like_the_others() {
 #[test]
 fn process_creation_takes_up_to_five_times_longer() {
     let c = between("opteron-850-linux", "g5-2.7-darwin");
-    let most = c.rows.iter().filter(|r| r.probe.starts_with("process.")).filter_map(|r| r.ratio).map(|r| r.value).fold(0.0, f64::max);
+    let most = c
+        .rows
+        .iter()
+        .filter(|r| r.probe.starts_with("process."))
+        .filter_map(|r| r.ratio)
+        .map(|r| r.value)
+        .fold(0.0, f64::max);
     assert!((most - 5.27).abs() < 0.01, "{most}");
 }
 
 #[test]
 fn signals_and_system_calls_are_far_slower_under_mac_os_x() {
     let c = g5();
-    for (probe, at_least) in [("signal.install", 4.0), ("signal.handle", 3.0), ("syscall.null", 8.0), ("lmbench.null_io", 7.0)] {
+    for (probe, at_least) in
+        [("signal.install", 4.0), ("signal.handle", 3.0), ("syscall.null", 8.0), ("lmbench.null_io", 7.0)]
+    {
         let r = row(&c, probe);
         assert!(r.verdict == Verdict::Slower && r.ratio.unwrap().value > at_least, "{probe}");
     }
@@ -103,7 +112,10 @@ fn signals_and_system_calls_are_far_slower_under_mac_os_x() {
 #[test]
 fn the_opteron_signals_faster_than_the_xeon() {
     let c = between("xeon-3.6-linux", "opteron-850-linux");
-    assert_eq!((row(&c, "signal.install").verdict, row(&c, "signal.handle").verdict), (Verdict::Faster, Verdict::Faster));
+    assert_eq!(
+        (row(&c, "signal.install").verdict, row(&c, "signal.handle").verdict),
+        (Verdict::Faster, Verdict::Faster)
+    );
 }
 
 #[test]
@@ -170,7 +182,8 @@ fn apache_two_helps_linux_threefold_and_mac_os_x_hardly() {
 #[test]
 fn the_network_and_the_disk_are_cleared() {
     let c = g5();
-    let evidence = |cause: &str| &c.causes.iter().find(|f| f.cause == cause && f.status == Status::Cleared).unwrap().evidence[0];
+    let evidence =
+        |cause: &str| &c.causes.iter().find(|f| f.cause == cause && f.status == Status::Cleared).unwrap().evidence[0];
     assert!(evidence("network.shaping").contains("less than 140 of 1000 Mbit/s"));
     assert!(evidence("storage.durability").contains("23 kB/s"));
 }
@@ -204,23 +217,33 @@ fn where_the_clock_is_the_difference_the_clock_is_named() {
     assert!(!c.headline.contains("operating system"), "{}", c.headline);
 }
 
-/// Eight modules and their average, each some 1.075 times slower and none beyond the default threshold of 3 % by itself: “no difference found”
-/// it was, of a clock that is 8 % slower.
+/// Eight modules and their average, each some 1.075 times slower and none beyond the default threshold of 3 % by
+/// itself: “no difference found” it was, of a clock that is 8 % slower.
 #[test]
 fn rows_that_move_together_are_told_together() {
-    for (base, new, word) in
-        [("flops-g5-2.7-gcc-3.3", "flops-g5-2.5-gcc-3.3", "slower"), ("flops-g5-2.5-gcc-3.3", "flops-g5-2.7-gcc-3.3", "faster")]
-    {
+    for (base, new, word) in [
+        ("flops-g5-2.7-gcc-3.3", "flops-g5-2.5-gcc-3.3", "slower"),
+        ("flops-g5-2.5-gcc-3.3", "flops-g5-2.7-gcc-3.3", "faster"),
+    ] {
         let c = between(base, new);
         assert!(c.rows.iter().all(|r| r.verdict == Verdict::Unresolved));
         let [together] = c.pooled.as_slice() else { panic!("{:?}", c.pooled) };
-        assert_eq!((together.rows, together.verdict.to_string().as_str()), (8, word), "the average is made of the eight");
+        assert_eq!(
+            (together.rows, together.verdict.to_string().as_str()),
+            (8, word),
+            "the average is made of the eight"
+        );
         let times = if word == "slower" { together.ratio.value } else { 1.0 / together.ratio.value };
         assert!((times - 1.076).abs() < 0.003, "{:?}", together.ratio);
-        assert!(c.headline.contains(&format!("is {word} than")) && c.headline.contains("8 rows taken together"), "{}", c.headline);
+        assert!(
+            c.headline.contains(&format!("is {word} than")) && c.headline.contains("8 rows taken together"),
+            "{}",
+            c.headline
+        );
         assert_eq!((c.causes[0].cause.as_str(), c.causes[0].layer), ("cpu.speed", Layer::Cpu), "{:#?}", c.causes);
         assert!(
-            c.headline.contains("a slower CPU") && (word == "slower" || c.headline.contains(&format!("a slower CPU on {base}"))),
+            c.headline.contains("a slower CPU")
+                && (word == "slower" || c.headline.contains(&format!("a slower CPU on {base}"))),
             "{}",
             c.headline
         );
@@ -263,17 +286,22 @@ fn version_10_1_launches_faster_and_pages_in_far_less() {
     assert_eq!(status(&c, "memory.paging"), Some(Status::Suspected), "{:?}", c.causes);
 }
 
-/// The author says that paging less “alone accounts for some” of it, under another version of the system on one machine: a part, of a size that
-/// nobody knows. It is not told as a cause that explains nothing of the difference.
+/// The author says that paging less “alone accounts for some” of it, under another version of the system on one
+/// machine: a part, of a size that nobody knows. It is not told as a cause that explains nothing of the difference.
 #[test]
 fn what_paging_makes_of_the_gain_is_told_as_not_known() {
     let c = between("launch-10.0.4", "launch-10.1");
     assert!(c.headline.contains(", launch.time)"), "the largest gain is of a time, not of a count: {}", c.headline);
-    let told = ", with another operating system (Mac OS X 10.0.4 → Mac OS X 10.1 (5G64)): probably paging on launch-10.0.4; how much of the \
+    let told = ", with another operating system (Mac OS X 10.0.4 → Mac OS X 10.1 (5G64)): probably paging on \
+        launch-10.0.4; how much of the \
                 difference that makes is not known.";
     assert!(c.headline.ends_with(told), "{}", c.headline);
     let back = between("launch-10.1", "launch-10.0.4");
-    assert!(back.headline.contains("probably paging; how much of the difference that makes is not known"), "{}", back.headline);
+    assert!(
+        back.headline.contains("probably paging; how much of the difference that makes is not known"),
+        "{}",
+        back.headline
+    );
 }
 
 #[test]
@@ -294,7 +322,9 @@ fn mmap_is_almost_twice_as_fast_and_faulting_is_unaffected() {
         assert!(r.verdict == Verdict::Faster && (1.6..2.0).contains(&(1.0 / r.ratio.unwrap().value)));
     }
     for pages in [1, 2] {
-        let of = |probe: &str| c.rows.iter().find(|r| r.probe == probe && r.params == Params::new().with("pages", pages)).unwrap();
+        let of = |probe: &str| {
+            c.rows.iter().find(|r| r.probe == probe && r.params == Params::new().with("pages", pages)).unwrap()
+        };
         let (touch, alloc) = (of("zerofill.touch"), of("zerofill.alloc"));
         let (with, without) = (touch.new.value - alloc.new.value, touch.base.value - alloc.base.value);
         assert!((with / without - 1.0).abs() < 0.1, "{with} and {without}");
@@ -324,7 +354,11 @@ fn the_object_database_is_up_to_seven_times_faster() {
     let rounds = |store: &str| run.row("site.round", &Params::new().with("store", store)).unwrap().process_values();
     let ratios: Vec<f64> = rounds("files").iter().zip(rounds("object-database")).map(|(f, o)| f / o).collect();
     assert_eq!(ratios.len(), 11);
-    assert!((ratios[0] - 1.89545455).abs() < 1e-6 && (ratios[8] - 7.06944444).abs() < 1e-6 && (ratios[10] - 6.2).abs() < 1e-9);
+    assert!(
+        (ratios[0] - 1.89545455).abs() < 1e-6
+            && (ratios[8] - 7.06944444).abs() < 1e-6
+            && (ratios[10] - 6.2).abs() < 1e-9
+    );
     assert!(ratios.iter().copied().fold(0.0, f64::max) < 7.1);
     let half = |r: &[f64]| r.iter().sum::<f64>() / r.len() as f64;
     assert!(half(&ratios[6..]) > half(&ratios[..5]));

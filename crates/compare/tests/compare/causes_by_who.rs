@@ -25,7 +25,9 @@ const fn row<'a>(layer: Layer, component: &'a str, whom: &'a str, us: f64) -> Ro
 fn slower(mut run: Run, by: &[f64; 5]) -> Run {
     let row = &mut run.measurements[0];
     let middle = by[2];
-    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(|v| *v /= middle));
+    row.estimate
+        .iter_mut()
+        .for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(|v| *v /= middle));
     row.processes.iter_mut().zip(by).for_each(|(p, by)| p.value = p.value.map(|v| v / by));
     run
 }
@@ -61,7 +63,10 @@ fn a_load_generator_on_the_same_machine_that_is_as_fast_as_before_clears_the_cpu
 fn a_load_generator_whose_own_code_is_as_fast_in_its_requests_clears_the_cpu_although_it_wakes_more_often() {
     let doubled = |client: f64| -> Vec<Row> {
         let times = |r: &Row| if r.1 == "server user code" || r.1 == "kernel: read" { 2.0 } else { 1.0 };
-        QUIET.iter().map(|r| row(r.0, r.1, r.2, r.4[0] * if r.1 == "client user and kernel" { client } else { times(r) })).collect()
+        QUIET
+            .iter()
+            .map(|r| row(r.0, r.1, r.2, r.4[0] * if r.1 == "client user and kernel" { client } else { times(r) }))
+            .collect()
     };
     let with = |client: f64| between(run(&[], &[]), with_rows(&doubled(client), &[("client.cpu.seconds", 6.0)], 0.01));
     assert_eq!(of(&with(1.0), "cpu.speed").status, Status::Cleared, "{:#?}", of(&with(1.0), "cpu.speed"));
@@ -72,10 +77,20 @@ fn a_load_generator_whose_own_code_is_as_fast_in_its_requests_clears_the_cpu_alt
 fn filters_that_no_ticks_tell_from_the_servers_code_convict_neither() {
     let code = [row(Layer::Application, "server user code", "", 400.0)];
     let ticks = |user: f64| {
-        let threads = [("server.thread_user.seconds", user), ("server.thread_kernel.seconds", 1.5), ("server.cpu.seconds", user + 1.5)];
-        [&threads[..], &[("server.call.read.cpu_seconds", 1.5), ("server.faults.minor", 0.0), ("server.faults.major", 0.0)]].concat()
+        let threads = [
+            ("server.thread_user.seconds", user),
+            ("server.thread_kernel.seconds", 1.5),
+            ("server.cpu.seconds", user + 1.5),
+        ];
+        [
+            &threads[..],
+            &[("server.call.read.cpu_seconds", 1.5), ("server.faults.minor", 0.0), ("server.faults.major", 0.0)],
+        ]
+        .concat()
     };
-    let with = |rows: &[Row], user: f64, filters: f64| run(rows, &[&ticks(user)[..], &[("server.seccomp.filters", filters)]].concat());
+    let with = |rows: &[Row], user: f64, filters: f64| {
+        run(rows, &[&ticks(user)[..], &[("server.seccomp.filters", filters)]].concat())
+    };
     let c = between(with(&[], 4.0, 0.0), with(&code, 4.2, 64.0));
     assert_eq!(of(&c, "app.work").status, Status::NotJudged, "{:#?}", c.causes);
     assert!(!of(&c, "syscall.entry").status.accuses(), "{:#?}", c.causes);
@@ -98,9 +113,10 @@ fn who_finds_a_file_locked_by_a_commit_sleeps_because_of_its_flushes() {
     assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
     assert!(of(&c, "storage.durability").share > 0.9, "{:?}", of(&c, "storage.durability"));
     // Not where no file is locked, nor where no more is flushed.
-    for (base, new) in
-        [(with(&[], 0.0, 10_000.0), with(&slept, 0.0, 80_000.0)), (with(&[], 80_000.0, 10_000.0), with(&slept[..1], 80_000.0, 10_000.0))]
-    {
+    for (base, new) in [
+        (with(&[], 0.0, 10_000.0), with(&slept, 0.0, 80_000.0)),
+        (with(&[], 80_000.0, 10_000.0), with(&slept[..1], 80_000.0, 10_000.0)),
+    ] {
         let c = between(base, new);
         assert_eq!(c.causes[0].cause, "app.wait", "{:#?}", c.causes);
     }
@@ -122,9 +138,16 @@ fn few_flushes_matter_where_they_are_a_good_part_of_a_longer_request() {
 
 #[test]
 fn a_client_that_reads_what_comes_in_more_pieces_does_no_more_of_its_own() {
-    let rows = [row(Layer::Client, "client waiting for a CPU", "the client", 400.0), row(Layer::Kernel, "kernel: write", "", 150.0)];
-    let with = |rows: &[Row], calls: f64, client: f64| run(rows, &[("server.call.read.count", calls), ("client.cpu.seconds", client)]);
-    let its_own = |c: &Comparison| of(c, "client.saturated").evidence.iter().any(|text| text.starts_with("the load generator's own work"));
+    let rows = [
+        row(Layer::Client, "client waiting for a CPU", "the client", 400.0),
+        row(Layer::Kernel, "kernel: write", "", 150.0),
+    ];
+    let with = |rows: &[Row], calls: f64, client: f64| {
+        run(rows, &[("server.call.read.count", calls), ("client.cpu.seconds", client)])
+    };
+    let its_own = |c: &Comparison| {
+        of(c, "client.saturated").evidence.iter().any(|text| text.starts_with("the load generator's own work"))
+    };
     let c = between(with(&[], 40_000.0, 3.0), with(&rows, 40_000.0, 6.6));
     assert!(its_own(&c) && guilty(&c).contains(&"client.saturated"), "{:#?}", c.causes);
     let c = between(with(&[], 40_000.0, 3.0), with(&rows, 85_000.0, 6.6));
@@ -133,8 +156,10 @@ fn a_client_that_reads_what_comes_in_more_pieces_does_no_more_of_its_own() {
 
 #[test]
 fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
-    let rows =
-        [row(Layer::Scheduler, "waiting for a CPU", "stress", 300.0), row(Layer::Client, "client waiting for a CPU", "the client", 700.0)];
+    let rows = [
+        row(Layer::Scheduler, "waiting for a CPU", "stress", 300.0),
+        row(Layer::Client, "client waiting for a CPU", "the client", 700.0),
+    ];
     let c = between(run(&[], &[]), run(&rows, &[("client.cpu.seconds", 7.0)]));
     assert_eq!(guilty(&c), ["client.saturated", "cpu.contention"], "{:#?}", c.causes);
     assert!((of(&c, "cpu.contention").share - 0.3).abs() < 0.02, "{:?}", of(&c, "cpu.contention"));
@@ -177,7 +202,11 @@ fn one_call_that_takes_longer_is_no_slower_entry() {
     };
     let c = between(with(0.0, 150.0), with(0.0, 1050.0));
     assert_eq!(of(&c, "syscall.entry").status, Status::Cleared, "{:#?}", of(&c, "syscall.entry"));
-    assert!(of(&c, "syscall.entry").evidence[0].contains("of the calls write alone takes longer"), "{:?}", of(&c, "syscall.entry"));
+    assert!(
+        of(&c, "syscall.entry").evidence[0].contains("of the calls write alone takes longer"),
+        "{:?}",
+        of(&c, "syscall.entry")
+    );
     let c = between(with(0.0, 150.0), with(450.0, 600.0));
     assert_eq!(guilty(&c), ["syscall.entry"], "{:#?}", c.causes);
 }
@@ -193,11 +222,19 @@ fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty()
     let ratio = unsure.rows[0].ratio.unwrap();
     assert!(ratio.low > 1.0 && ratio.low < 1.1, "{ratio:?}");
     assert_eq!(of(&unsure, "app.lock").status, Status::Suspected, "{:#?}", unsure.causes);
-    assert!(of(&unsure, "app.lock").evidence.iter().any(|e| e.contains("not surely by more")), "{:?}", of(&unsure, "app.lock"));
+    assert!(
+        of(&unsure, "app.lock").evidence.iter().any(|e| e.contains("not surely by more")),
+        "{:?}",
+        of(&unsure, "app.lock")
+    );
     assert_eq!(guilty(&by(230.0, [0.99, 1.0, 1.0, 1.0, 1.01])), ["app.lock"]);
     // One pair of equal systems in fifty differs by as much.
     let chance = by(230.0, [0.86, 0.94, 1.0, 1.07, 1.15]);
-    assert!(chance.rows[0].ratio.unwrap().low > 1.0 && chance.causes.iter().all(|f| !f.status.accuses()), "{:#?}", chance.causes);
+    assert!(
+        chance.rows[0].ratio.unwrap().low > 1.0 && chance.causes.iter().all(|f| !f.status.accuses()),
+        "{:#?}",
+        chance.causes
+    );
     // What may be no difference at all has no cause.
     assert!(by(230.0, [0.5, 0.8, 1.0, 1.3, 2.0]).causes.iter().all(|f| !f.status.accuses()));
 }
@@ -206,18 +243,23 @@ fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty()
 fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
     let busy = [("server.user.seconds", 8.0), ("server.kernel.seconds", 3.0)];
     let waits = [row(Layer::Scheduler, "waiting for a CPU", "the server itself", 700.0)];
-    let with = |rows: &[Row], others: f64, more: &[(&str, f64)]| run(rows, &[&busy[..], &[("other.cpu.seconds", others)], more].concat());
+    let with = |rows: &[Row], others: f64, more: &[(&str, f64)]| {
+        run(rows, &[&busy[..], &[("other.cpu.seconds", others)], more].concat())
+    };
     let c = between(with(&[], 0.2, &[]), with(&waits, 6.0, &[]));
     assert_eq!(guilty(&c), ["cpu.contention"], "{:#?}", c.causes);
     assert!(of(&c, "cpu.contention").evidence[0].contains("0.02000 → 0.6000 CPUs"), "{:?}", of(&c, "cpu.contention"));
-    // That the others are behind these waits is concluded from middle values: it accuses nobody else, and clears nobody.
+    // That the others are behind these waits is concluded from middle values: it accuses nobody else, and clears
+    // nobody.
     assert_eq!(of(&c, "cpu.saturated").status, Status::NotJudged);
     // The same others on both sides, a server with more to do, and one with fewer CPUs of its own wait for themselves.
     let c = between(with(&[], 6.0, &[]), with(&waits, 6.0, &[]));
     assert_eq!(guilty(&c), ["cpu.saturated"], "{:#?}", c.causes);
     let works = |wait: f64| {
-        let rows =
-            [row(Layer::Scheduler, "waiting for a CPU", "the server itself", wait), row(Layer::Application, "server user code", "", 400.0)];
+        let rows = [
+            row(Layer::Scheduler, "waiting for a CPU", "the server itself", wait),
+            row(Layer::Application, "server user code", "", 400.0),
+        ];
         between(with(&[], 0.2, &[]), with(&rows, 6.0, &[]))
     };
     assert!(!of(&works(100.0), "cpu.contention").status.accuses(), "{:#?}", works(100.0).causes);
@@ -268,7 +310,12 @@ fn calls_on_files_that_come_with_the_first_flushes_belong_to_how_it_commits() {
         )
     };
     let c = between(with(&[], 0.0), with(&rows, 500.0));
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.durability", Status::Guilty), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("storage.durability", Status::Guilty),
+        "{:#?}",
+        c.causes
+    );
     assert!(c.causes[0].share > 0.9 && of(&c, "app.calls").status == Status::NotJudged, "{:#?}", c.causes);
     // A server that flushed as often before makes more calls.
     let c = between(with(&[], 500.0), with(&rows[..2], 500.0));
@@ -278,7 +325,8 @@ fn calls_on_files_that_come_with_the_first_flushes_belong_to_how_it_commits() {
 #[test]
 fn a_queueing_discipline_that_only_the_slower_side_has_holds_up_the_calls_that_send() {
     let sends = [row(Layer::Kernel, "kernel: writev", "", 600.0), row(Layer::Kernel, "interrupts", "", 100.0)];
-    let with = |rows: &[Row], shapers: f64| run(rows, &[("net.shapers", shapers), ("server.call.writev.count", 10_000.0)]);
+    let with =
+        |rows: &[Row], shapers: f64| run(rows, &[("net.shapers", shapers), ("server.call.writev.count", 10_000.0)]);
     let c = between(with(&[], 0.0), with(&sends, 1.0));
     assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
     assert!(of(&c, "network.shaping").share > 0.9, "{:?}", of(&c, "network.shaping"));
@@ -295,7 +343,8 @@ fn what_a_queueing_discipline_lets_go_together_waits_for_a_cpu_because_of_it() {
         row(Layer::Scheduler, "waiting for a CPU", "the server itself", 300.0),
         row(Layer::Client, "client waiting for a CPU", "idle CPU", 200.0),
     ];
-    let with = |rows: &[Row], shapers: f64, others: f64| run(rows, &[("net.shapers", shapers), ("other.cpu.seconds", others)]);
+    let with =
+        |rows: &[Row], shapers: f64, others: f64| run(rows, &[("net.shapers", shapers), ("other.cpu.seconds", others)]);
     let c = between(with(&[], 0.0, 0.0), with(&waits, 1.0, 0.0));
     assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
     assert!(of(&c, "network.shaping").share > 0.9, "{:?}", of(&c, "network.shaping"));
@@ -331,20 +380,35 @@ fn others_that_came_are_suspected_of_waits_for_a_cpu_that_nothing_else_explains(
     let waits = [row(Layer::Scheduler, "waiting for a CPU", "idle CPU", 400.0)];
     let with = |rows: &[Row], others: f64| run(rows, &[("other.cpu.seconds", others)]);
     let c = between(with(&[], 0.0), with(&waits, 9.0));
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("cpu.contention", Status::Suspected), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("cpu.contention", Status::Suspected),
+        "{:#?}",
+        c.causes
+    );
     let share = c.causes[0].share;
-    assert!(share > 0.9 && share + c.unexplained <= 1.0 + 1e-9, "what is theirs is not unexplained as well: {share} and {}", c.unexplained);
+    assert!(
+        share > 0.9 && share + c.unexplained <= 1.0 + 1e-9,
+        "what is theirs is not unexplained as well: {share} and {}",
+        c.unexplained
+    );
     let c = between(with(&[], 0.0), with(&waits, 0.0));
     assert_eq!(c.causes[0].cause, "scheduler.unknown", "{:#?}", c.causes);
 }
 
 #[test]
 fn acknowledgements_are_late_where_a_limit_on_the_disk_stops_the_server() {
-    let with =
-        |transactions: f64, acks: f64, limits: f64| second(transactions, &[("tcp.delayed_acks", acks), ("cgroup.disk_limits", limits)]);
+    let with = |transactions: f64, acks: f64, limits: f64| {
+        second(transactions, &[("tcp.delayed_acks", acks), ("cgroup.disk_limits", limits)])
+    };
     let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 150.0, 1.0), &[2.0; 5]));
     assert!(!of(&c, "network.delay").status.accuses(), "{:#?}", c.causes);
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.throttle", Status::Suspected), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("storage.throttle", Status::Suspected),
+        "{:#?}",
+        c.causes
+    );
 }
 
 #[test]
@@ -355,7 +419,8 @@ fn threads_that_sleep_in_a_flush_wait_for_a_cpu_because_of_it() {
         row(Layer::Client, "client waiting for a CPU", "idle CPU", 200.0),
     ];
     let with = |rows: &[Row], flushes: f64, others: f64| {
-        let fsyncs = [("server.call.fsync.count", flushes), ("disk.flushes", flushes), ("disk.flush.seconds", flushes * 2e-4)];
+        let fsyncs =
+            [("server.call.fsync.count", flushes), ("disk.flushes", flushes), ("disk.flush.seconds", flushes * 2e-4)];
         run(rows, &[&fsyncs[..], &[("other.cpu.seconds", others)]].concat())
     };
     let all = [&[slept][..], &waits].concat();
@@ -378,7 +443,10 @@ fn threads_that_sleep_in_a_flush_wait_for_a_cpu_because_of_it() {
 #[test]
 fn threads_that_a_lock_lets_go_wait_for_a_cpu_because_of_it_unless_they_wait_there_for_longer() {
     let rows = |lock: f64, cpu: f64| {
-        [row(Layer::Application, "waiting for a lock", "", lock), row(Layer::Scheduler, "waiting for a CPU", "the server itself", cpu)]
+        [
+            row(Layer::Application, "waiting for a lock", "", lock),
+            row(Layer::Scheduler, "waiting for a CPU", "the server itself", cpu),
+        ]
     };
     let c = between(run(&[], &[]), run(&rows(500.0, 300.0), &[]));
     assert_eq!(guilty(&c), ["app.lock"], "{:#?}", c.causes);

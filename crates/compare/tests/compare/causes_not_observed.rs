@@ -1,4 +1,5 @@
-//! What nobody read, and what is small in the middle of a wide interval alone: neither clears a cause of a difference nor convicts one.
+//! What nobody read, and what is small in the middle of a wide interval alone: neither clears a cause of a difference
+//! nor convicts one.
 
 use crate::runs::{QUIET, run, slower, with_rows};
 use fingerpost_compare::{Comparison, Options, compare};
@@ -51,18 +52,30 @@ fn a_quota_that_nobody_read_would_fit_as_well() {
         assert_eq!(guilty(&c), [cause], "{:#?}", c.causes);
         let c = with(&["throttle."]);
         assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), (cause, Status::Suspected), "{:#?}", c.causes);
-        assert!(says(&c, cause, "throttle.seconds cannot be compared") && says(&c, cause, "a quota"), "{:#?}", c.causes);
+        assert!(
+            says(&c, cause, "throttle.seconds cannot be compared") && says(&c, cause, "a quota"),
+            "{:#?}",
+            c.causes
+        );
     }
 }
 
 #[test]
 fn a_priority_that_nobody_read_would_fit_as_well() {
     let with = |left_out: &[&str]| {
-        between(without(run(&[], &[]), left_out), without(run(&[cpu("stress")], &[("other.cpu.seconds", 12.0)]), left_out))
+        between(
+            without(run(&[], &[]), left_out),
+            without(run(&[cpu("stress")], &[("other.cpu.seconds", 12.0)]), left_out),
+        )
     };
     assert_eq!(guilty(&with(&["server.nice"])), ["cpu.contention"], "the weight is known");
     let c = with(&["server.nice", "cgroup.cpu_weight"]);
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("cpu.contention", Status::Suspected), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("cpu.contention", Status::Suspected),
+        "{:#?}",
+        c.causes
+    );
     assert!(
         says(&c, "cpu.contention", "server.nice cannot be compared") && says(&c, "cpu.contention", "a lower priority"),
         "{:#?}",
@@ -73,24 +86,38 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
 #[test]
 fn acknowledgements_that_nobody_counted_would_fit_as_well_as_a_network_that_is_shaped() {
     let way = [row(Layer::Network, "on the way between server and client", "", 1400.0)];
-    let with = |left_out: &[&str], new: &[(&str, f64)]| between(without(run(&[], &[]), left_out), without(run(&way, new), left_out));
+    let with = |left_out: &[&str], new: &[(&str, f64)]| {
+        between(without(run(&[], &[]), left_out), without(run(&way, new), left_out))
+    };
     assert_eq!(guilty(&with(&[], &[])), ["network.shaping"]);
     let c = with(&["tcp.delayed_acks"], &[]);
     assert_eq!(of(&c, "network.shaping").status, Status::NotJudged, "{:#?}", c.causes);
     assert!(says(&c, "network.shaping", "tcp.delayed_acks cannot be compared"), "{:#?}", c.causes);
-    assert_eq!(guilty(&with(&["tcp.delayed_acks"], &[("net.drops", 50.0)])), ["network.shaping"], "packets were lost, whatever else");
+    assert_eq!(
+        guilty(&with(&["tcp.delayed_acks"], &[("net.drops", 50.0)])),
+        ["network.shaping"],
+        "packets were lost, whatever else"
+    );
 }
 
 #[test]
 fn others_that_nobody_looked_for_are_not_none() {
-    let rows =
-        [row(Layer::Storage, "disk: in the device", "", 200.0), row(Layer::Scheduler, "waiting for a CPU", "the server itself", 300.0)];
+    let rows = [
+        row(Layer::Storage, "disk: in the device", "", 200.0),
+        row(Layer::Scheduler, "waiting for a CPU", "the server itself", 300.0),
+    ];
     let with = |left_out: &[&str]| {
-        let of = |rows: &[Row], n: f64| run(rows, &[("server.call.fsync.count", n), ("disk.flushes", n), ("disk.flush.seconds", n * 2e-4)]);
+        let of = |rows: &[Row], n: f64| {
+            run(rows, &[("server.call.fsync.count", n), ("disk.flushes", n), ("disk.flush.seconds", n * 2e-4)])
+        };
         between(without(of(&[], 100.0), left_out), without(of(&rows, 2000.0), left_out))
     };
     let c = with(&[]);
-    assert!(of(&c, "storage.durability").share > 0.9, "who sleeps in a flush waits for a CPU after it: {:#?}", c.causes);
+    assert!(
+        of(&c, "storage.durability").share > 0.9,
+        "who sleeps in a flush waits for a CPU after it: {:#?}",
+        c.causes
+    );
     for left_out in ["other.", "throttle.", "server.cpus_allowed"] {
         let c = with(&[left_out]);
         assert!(of(&c, "storage.durability").share < 0.5, "{left_out}: {:#?}", c.causes);
@@ -103,7 +130,11 @@ fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
     let c = between(run(&[], &[]), run(&[slept, WORK], &[]));
     assert_eq!((of(&c, "app.wait").status, guilty(&c)), (Status::Cleared, vec!["app.work"]), "{:#?}", c.causes);
     let mut wide = run(&[slept, WORK], &[]);
-    wide.paths[0].leaves.iter_mut().filter(|l| l.component == "sleeping").for_each(|l| (l.all.low, l.all.high) = (0.0, 0.5));
+    wide.paths[0]
+        .leaves
+        .iter_mut()
+        .filter(|l| l.component == "sleeping")
+        .for_each(|l| (l.all.low, l.all.high) = (0.0, 0.5));
     let c = between(run(&[], &[]), wide);
     assert_eq!((of(&c, "app.wait").status, guilty(&c)), (Status::NotJudged, vec!["app.work"]), "{:#?}", c.causes);
     assert!(says(&c, "app.wait", "neither clears nor accuses"), "{:#?}", of(&c, "app.wait"));
@@ -113,10 +144,15 @@ fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
 #[test]
 fn a_place_of_the_disk_is_not_doubted_for_what_another_took() {
     let with = |held: f64, flushes: f64| {
-        let rows =
-            [row(Layer::Storage, "disk: in the device", "", 900.0), row(Layer::Storage, "disk: held back before the queue", "", held)];
+        let rows = [
+            row(Layer::Storage, "disk: in the device", "", 900.0),
+            row(Layer::Storage, "disk: held back before the queue", "", held),
+        ];
         let rows = if flushes > 0.0 { &rows[..] } else { &[] };
-        run(rows, &[("server.call.fsync.count", 10_000.0 + flushes), ("server.call.fsync.seconds", 1.0 + flushes * 1e-4)])
+        run(
+            rows,
+            &[("server.call.fsync.count", 10_000.0 + flushes), ("server.call.fsync.seconds", 1.0 + flushes * 1e-4)],
+        )
     };
     let c = between(with(0.0, 0.0), with(1.0, 150_000.0));
     assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
@@ -137,10 +173,19 @@ fn what_could_not_be_followed_clears_nobody_but_by_facts() {
     for cause in ["app.lock", "app.wait", "peer.slow", "cpu.contention", "storage.throttle", "network.shaping"] {
         assert_eq!(of(&seen, cause).status, Status::Cleared, "{:#?}", of(&seen, cause));
         assert_eq!(of(&unseen, cause).status, Status::NotJudged, "{:#?}", of(&unseen, cause));
-        assert!(says(&unseen, cause, "30 % of a side's requests' time could not be followed"), "{:#?}", of(&unseen, cause));
+        assert!(
+            says(&unseen, cause, "30 % of a side's requests' time could not be followed"),
+            "{:#?}",
+            of(&unseen, cause)
+        );
     }
     for cause in ["cpu.quota", "cpu.affinity", "cpu.priority", "kernel.trace"] {
-        assert_eq!(of(&unseen, cause).status, Status::Cleared, "what is not there needs no share: {:#?}", of(&unseen, cause));
+        assert_eq!(
+            of(&unseen, cause).status,
+            Status::Cleared,
+            "what is not there needs no share: {:#?}",
+            of(&unseen, cause)
+        );
     }
 }
 
@@ -150,7 +195,10 @@ fn a_count_that_makes_some_of_the_change_does_not_clear_it() {
     let with = |acks: f64| {
         between(
             run(&[], &[]),
-            run(&[WORK, row(Layer::Network, "on the way between server and client", "", 500.0)], &[("tcp.delayed_acks", acks)]),
+            run(
+                &[WORK, row(Layer::Network, "on the way between server and client", "", 500.0)],
+                &[("tcp.delayed_acks", acks)],
+            ),
         )
     };
     let c = with(100.0);
@@ -171,7 +219,8 @@ fn a_record_without_followed_requests_clears_by_facts_alone() {
     assert_eq!(of(&c, "cpu.quota").status, Status::Cleared, "{:#?}", of(&c, "cpu.quota"));
 }
 
-/// Perf's rings lose what happens while a CPU idles: what they saw beside what programs in the kernel saw is a difference of the two ways.
+/// Perf's rings lose what happens while a CPU idles: what they saw beside what programs in the kernel saw is a
+/// difference of the two ways.
 #[test]
 fn requests_that_were_followed_in_two_ways_are_not_compared() {
     let by = |source: &str, rows: &[Row]| {
@@ -180,7 +229,9 @@ fn requests_that_were_followed_in_two_ways_are_not_compared() {
         run
     };
     let (rings, programs) = ("perf tracepoints (no right to load programs)", "programs in the kernel (eBPF)");
-    for (base, new, alike) in [(rings, rings, true), (programs, programs, true), (rings, programs, false), (programs, rings, false)] {
+    for (base, new, alike) in
+        [(rings, rings, true), (programs, programs, true), (rings, programs, false), (programs, rings, false)]
+    {
         let c = between(by(base, &[]), by(new, &[WORK]));
         assert_eq!(guilty(&c).is_empty(), !alike, "{base}, {new}: {:#?}", c.causes);
         let words = "by perf's rings on one side and by programs in the kernel on the other";
@@ -209,7 +260,8 @@ fn guilt_by_what_no_part_has_needs_its_whole_interval_too() {
 /// The same run with so many times fewer of everything that was counted.
 fn fewer(mut run: Run, times: f64) -> Run {
     let kept = |name: &str| {
-        name.starts_with("step.client") || ["machine", "cgroup", "thp", "server.cpus", "server.nice"].iter().any(|of| name.starts_with(of))
+        name.starts_with("step.client")
+            || ["machine", "cgroup", "thp", "server.cpus", "server.nice"].iter().any(|of| name.starts_with(of))
     };
     run.observations[0].totals.iter_mut().filter(|(name, _)| !kept(name)).for_each(|(_, n)| *n /= times);
     run
@@ -223,8 +275,18 @@ fn a_count_clears_with_its_whole_interval_alone() {
         let new = run(&[kernel], &[("server.call.read.count", 50_000.0)]);
         between(fewer(run(&[], &[]), times), fewer(new, times))
     };
-    assert_eq!(of(&with(1.0), "app.calls").status, Status::Cleared, "of 10,000 transactions: {:#?}", of(&with(1.0), "app.calls"));
-    assert_eq!(of(&with(1000.0), "app.calls").status, Status::NotJudged, "of ten: {:#?}", of(&with(1000.0), "app.calls"));
+    assert_eq!(
+        of(&with(1.0), "app.calls").status,
+        Status::Cleared,
+        "of 10,000 transactions: {:#?}",
+        of(&with(1.0), "app.calls")
+    );
+    assert_eq!(
+        of(&with(1000.0), "app.calls").status,
+        Status::NotJudged,
+        "of ten: {:#?}",
+        of(&with(1000.0), "app.calls")
+    );
 }
 
 #[test]
@@ -235,7 +297,12 @@ fn nobody_is_guilty_by_the_middle_of_a_count() {
     };
     assert_eq!(of(&with(50.0), "network.shaping").status, Status::Guilty);
     let c = with(2.0);
-    assert_eq!(of(&c, "network.shaping").status, Status::Suspected, "two packets may be chance: {:#?}", of(&c, "network.shaping"));
+    assert_eq!(
+        of(&c, "network.shaping").status,
+        Status::Suspected,
+        "two packets may be chance: {:#?}",
+        of(&c, "network.shaping")
+    );
     assert!(says(&c, "network.shaping", "chance"), "{:#?}", of(&c, "network.shaping"));
 }
 
@@ -246,9 +313,16 @@ fn steal_clears_with_all_ticks_that_it_may_have_had() {
         let busy = |r: &Row| ["server user code", "kernel: read", "client user and kernel"].contains(&r.1);
         QUIET.iter().map(|r| if busy(r) { (r.0, r.1, r.2, r.3, r.4.map(|us| us * by)) } else { *r }).collect()
     };
-    let with = |times: f64| between(fewer(with_rows(&on_cpu(1.0), &[], 0.01), times), fewer(with_rows(&on_cpu(2.0), &[], 0.01), times));
+    let with = |times: f64| {
+        between(fewer(with_rows(&on_cpu(1.0), &[], 0.01), times), fewer(with_rows(&on_cpu(2.0), &[], 0.01), times))
+    };
     assert_eq!(of(&with(1.0), "host.steal").status, Status::Cleared, "of 10 s: {:#?}", of(&with(1.0), "host.steal"));
-    assert_eq!(of(&with(40.0), "host.steal").status, Status::NotJudged, "of 0.25 s: {:#?}", of(&with(40.0), "host.steal"));
+    assert_eq!(
+        of(&with(40.0), "host.steal").status,
+        Status::NotJudged,
+        "of 0.25 s: {:#?}",
+        of(&with(40.0), "host.steal")
+    );
 }
 
 #[test]
@@ -256,6 +330,15 @@ fn cpus_that_a_server_left_free_are_as_sure_as_the_ticks_of_its_time() {
     let waits = row(Layer::Scheduler, "waiting for a CPU", "the server itself", 900.0);
     let used = [("server.user.seconds", 6.0), ("server.kernel.seconds", 2.0)];
     let with = |times: f64| between(fewer(run(&[], &used), times), fewer(run(&[waits], &used), times));
-    assert_eq!(of(&with(1.0), "cpu.saturated").status, Status::Cleared, "0.8 of 2 CPUs for 10 s: {:#?}", of(&with(1.0), "cpu.saturated"));
-    assert!(of(&with(50.0), "cpu.saturated").status != Status::Cleared, "for 0.2 s: {:#?}", of(&with(50.0), "cpu.saturated"));
+    assert_eq!(
+        of(&with(1.0), "cpu.saturated").status,
+        Status::Cleared,
+        "0.8 of 2 CPUs for 10 s: {:#?}",
+        of(&with(1.0), "cpu.saturated")
+    );
+    assert!(
+        of(&with(50.0), "cpu.saturated").status != Status::Cleared,
+        "for 0.2 s: {:#?}",
+        of(&with(50.0), "cpu.saturated")
+    );
 }

@@ -1,8 +1,10 @@
-//! Records from before requests were followed: budgets with parts of other names, and no interval of any. The verdict must name what differs
-//! first, and convicts nobody.
+//! Records from before requests were followed: budgets with parts of other names, and no interval of any. The verdict
+//! must name what differs first, and convicts nobody.
 
 use fingerpost_compare::{Comparison, Options, compare};
-use fingerpost_record::{Better, Budget, Estimate, Layer, Measurement, Observation, Outcome, Params, Part, Process, Run, Status, Unit};
+use fingerpost_record::{
+    Better, Budget, Estimate, Layer, Measurement, Observation, Outcome, Params, Part, Process, Run, Status, Unit,
+};
 
 /// Microseconds of a transaction by part.
 type Parts<'a> = &'a [(Layer, &'a str, f64)];
@@ -51,7 +53,8 @@ const TOTALS: &[(&str, f64)] = &[
 
 fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
     let params = Params::new().with("clients", 10);
-    let micros = |layer: &Layer, name: &str, us: f64| change.iter().find(|c| c.0 == *layer && c.1 == name).map_or(us, |c| c.2);
+    let micros =
+        |layer: &Layer, name: &str, us: f64| change.iter().find(|c| c.0 == *layer && c.1 == name).map_or(us, |c| c.2);
     let parts: Vec<(Layer, &str, f64)> = QUIET.iter().map(|(l, n, us)| (*l, *n, micros(l, n, *us))).collect();
     let wall: f64 = parts.iter().map(|p| p.2).sum::<f64>() / 0.95 * 1e-6;
     let part = |(layer, name, us): &(Layer, &str, f64)| Part {
@@ -61,7 +64,8 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
         share: us * 1e-6 / wall,
     };
     let throughput = 10.0 / wall;
-    let mut observed: std::collections::BTreeMap<String, f64> = TOTALS.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+    let mut observed: std::collections::BTreeMap<String, f64> =
+        TOTALS.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
     observed.extend(totals.iter().map(|(k, v)| ((*k).to_owned(), *v)));
     Run {
         id: "made-up".into(),
@@ -74,7 +78,12 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
             better: Better::Higher,
             outcome: Outcome::Measured,
             reason: None,
-            estimate: Some(Estimate { value: throughput, low: throughput * 0.99, high: throughput * 1.01, confidence: 0.95 }),
+            estimate: Some(Estimate {
+                value: throughput,
+                low: throughput * 0.99,
+                high: throughput * 1.01,
+                confidence: 0.95,
+            }),
             percentiles: None,
             processes: [0.992, 0.995, 1.0, 1.005, 1.008]
                 .iter()
@@ -118,16 +127,28 @@ fn each_plant_is_named_first_and_nobody_is_guilty() {
         ("cpu.contention", CPU_WAIT, &[("other.cpu.seconds", 12.0), ("other.cpu.hog.seconds", 11.5)]),
         ("memory.limit", &[(Layer::Memory, "waiting for memory", 800.0)], &[("memory.swap_in.pages", 9000.0)]),
         ("storage.throttle", DISK, &[("cgroup.disk_limits", 1.0)]),
-        ("storage.contention", DISK, &[("other.disk.bytes", 1e9), ("disk.busy.seconds", 9.0), ("disk.flush.seconds", 9.0)]),
+        (
+            "storage.contention",
+            DISK,
+            &[("other.disk.bytes", 1e9), ("disk.busy.seconds", 9.0), ("disk.flush.seconds", 9.0)],
+        ),
         ("storage.latency", DISK, &[("disk.busy.seconds", 9.0), ("disk.flush.seconds", 9.0)]),
-        ("storage.durability", DISK, &[("disk.flushes", 20_000.0), ("disk.flush.seconds", 20.0), ("disk.busy.seconds", 9.0)]),
+        (
+            "storage.durability",
+            DISK,
+            &[("disk.flushes", 20_000.0), ("disk.flush.seconds", 20.0), ("disk.busy.seconds", 9.0)],
+        ),
         ("network.shaping", NETWORK, &[("net.drops", 50.0)]),
         ("network.accept_queue", NETWORK, &[("tcp.listen_overflows", 900.0)]),
         ("network.delay", NETWORK, &[("tcp.delayed_acks", 10_000.0)]),
         ("app.lock", &[(Layer::Application, "waiting for locks", 2000.0)], &[("server.blocked.lock.seconds", 20.0)]),
         ("app.work", &[(Layer::Application, "user code", 1200.0)], &[]),
         ("syscall.entry", &[(Layer::Kernel, "kernel", 600.0)], &[("server.seccomp.filters", 1.0)]),
-        ("cpu.speed", &[(Layer::Application, "user code", 800.0), (Layer::Kernel, "kernel", 300.0)], &[("client.cpu.seconds", 7.0)]),
+        (
+            "cpu.speed",
+            &[(Layer::Application, "user code", 800.0), (Layer::Kernel, "kernel", 300.0)],
+            &[("client.cpu.seconds", 7.0)],
+        ),
         ("client.saturated", &[(Layer::Client, "idle for work", 900.0)], &[("client.cpu.seconds", 9.9)]),
     ];
     for (cause, parts, totals) in cases {
@@ -159,7 +180,10 @@ fn a_layer_that_grew_without_any_clue_is_suspected_as_a_layer() {
     };
     let c = compare(&[bare(&[])], &[bare(NETWORK)], &Options::default());
     let first = &c.causes[0];
-    assert_eq!((first.cause.as_str(), first.layer, first.status), ("network.unknown", Layer::Network, Status::Suspected));
+    assert_eq!(
+        (first.cause.as_str(), first.layer, first.status),
+        ("network.unknown", Layer::Network, Status::Suspected)
+    );
 }
 
 #[test]
@@ -183,7 +207,8 @@ fn the_runs_own_findings_count_where_no_total_tells() {
 #[test]
 fn a_queue_before_few_threads_is_blamed_on_what_they_do() {
     let queue = |user: f64, queued: f64, threads: f64| {
-        let parts = [(Layer::Application, "user code", user), (Layer::Application, "request waits for the server", queued)];
+        let parts =
+            [(Layer::Application, "user code", user), (Layer::Application, "request waits for the server", queued)];
         let mut run = run(&parts, &[("server.threads", threads), ("step.clients", 100.0)]);
         // The made-up budget has the parts of a quiet server; the queue comes on top.
         let budget = &mut run.budgets[0];
@@ -208,5 +233,9 @@ fn a_queue_before_few_threads_is_blamed_on_what_they_do() {
         c.causes.first().map(|f| (f.cause.clone(), f.share > 0.9))
     };
     assert_eq!(named(2.0), Some(("app.work".to_owned(), true)));
-    assert_ne!(named(100.0).map(|n| n.0), Some("app.work".to_owned()), "a thread of its own does not queue behind others");
+    assert_ne!(
+        named(100.0).map(|n| n.0),
+        Some("app.work".to_owned()),
+        "a thread of its own does not queue behind others"
+    );
 }

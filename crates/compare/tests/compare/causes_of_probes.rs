@@ -1,4 +1,5 @@
-//! Made-up systems with one known difference: the common factor of the probes must be found, and its neighbours not accused.
+//! Made-up systems with one known difference: the common factor of the probes must be found, and its neighbours not
+//! accused.
 
 use fingerpost_compare::{Comparison, Options, Verdict, compare};
 use fingerpost_record::cause::CAUSES;
@@ -45,7 +46,9 @@ fn row(probe: &str, value: f64) -> Measurement {
         reason: None,
         estimate: Some(Estimate { value, low: value * 0.998, high: value * 1.002, confidence: 0.95 }),
         percentiles: None,
-        processes: (0..12).map(|i| Process { value: Some(spread(i)), samples: vec![spread(i)], batch: 1, ..Process::default() }).collect(),
+        processes: (0..12)
+            .map(|i| Process { value: Some(spread(i)), samples: vec![spread(i)], batch: 1, ..Process::default() })
+            .collect(),
     }
 }
 
@@ -83,7 +86,10 @@ fn every_call_slower_by_a_like_amount_is_entry() {
     let mut base = run(|_, ns, _| ns);
     base.host.seccomp = Some(0);
     let c = compare(&[base], &[new], &Options::default());
-    assert_eq!((first(&c).cause.as_str(), first(&c).layer, first(&c).status), ("syscall.entry", Layer::Kernel, Status::Guilty));
+    assert_eq!(
+        (first(&c).cause.as_str(), first(&c).layer, first(&c).status),
+        ("syscall.entry", Layer::Kernel, Status::Guilty)
+    );
     assert!(first(&c).evidence.iter().any(|e| e.contains("seccomp differs")), "{:?}", first(&c).evidence);
     assert!(first(&c).evidence[0].contains("150 ns"), "{:?}", first(&c).evidence);
     assert!(c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared));
@@ -142,7 +148,10 @@ fn a_cause_that_names_its_probes_needs_no_more_than_its_entry() {
             run
         };
         let c = compare(&[with(400.0)], &[with(800.0)], &Options::default());
-        assert_eq!((first(&c).cause.as_str(), first(&c).layer, first(&c).status), (cause.name, cause.layer, Status::Guilty));
+        assert_eq!(
+            (first(&c).cause.as_str(), first(&c).layer, first(&c).status),
+            (cause.name, cause.layer, Status::Guilty)
+        );
         assert_eq!(accused(&c), [cause.name]);
         assert!(c.headline.contains(cause.words) && c.unexplained < 0.01, "{}", c.headline);
     }
@@ -162,15 +171,20 @@ fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
     let slower = || run(|probe, ns, _| if probe.starts_with("signal.") { ns * 2.0 } else { ns });
     let told = |c: &Comparison| c.causes.iter().find(|f| f.cause == "storage.latency").unwrap().clone();
     assert_eq!(told(&against(slower())).status, Status::Cleared);
-    for (in_base, status, found) in
-        [(true, Status::Guilty, Status::NotJudged), (false, Status::Guilty, Status::NotJudged), (false, Status::Suspected, Status::Cleared)]
-    {
+    for (in_base, status, found) in [
+        (true, Status::Guilty, Status::NotJudged),
+        (false, Status::Guilty, Status::NotJudged),
+        (false, Status::Suspected, Status::Cleared),
+    ] {
         let (mut base, mut new) = (run(|_, ns, _| ns), slower());
         let side = if in_base { &mut base } else { &mut new };
         side.findings.push(of("storage.latency", status));
         let c = compare(&[base], &[new], &Options::default());
         assert_eq!(told(&c).status, found, "{:#?}", told(&c));
-        let figure = told(&c).evidence.iter().any(|e| e.contains("alone shows it: database clients=10: waiting for disks is 60 %"));
+        let figure = told(&c)
+            .evidence
+            .iter()
+            .any(|e| e.contains("alone shows it: database clients=10: waiting for disks is 60 %"));
         assert_eq!(figure, found == Status::NotJudged, "{:#?}", told(&c));
         assert_eq!(first(&c).cause, "kernel.signal", "whoever is accused still comes first");
     }
@@ -178,7 +192,8 @@ fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
 
 #[test]
 fn two_causes_at_once_are_both_named() {
-    let c = against(run(|probe, ns, calls| (if probe.starts_with("vm.fault") { 3.0 * ns } else { ns }) + 200.0 * calls));
+    let c =
+        against(run(|probe, ns, calls| (if probe.starts_with("vm.fault") { 3.0 * ns } else { ns }) + 200.0 * calls));
     assert!(accused(&c).contains(&"syscall.entry") && accused(&c).contains(&"memory.fault"), "{:?}", accused(&c));
 }
 
@@ -210,7 +225,8 @@ fn rows_that_cannot_be_compared_are_listed_with_the_reason() {
     new.measurements[i].reason = Some("too noisy".into());
     new.measurements[i].estimate = Some(Estimate { value: 500.0, low: 499.0, high: 501.0, confidence: 0.95 });
     let c = compare(&[base], &[new], &Options::default());
-    let why = |probe: &str| c.not_compared.iter().find(|n| n.probe == probe).unwrap_or_else(|| panic!("{probe}")).why.clone();
+    let why =
+        |probe: &str| c.not_compared.iter().find(|n| n.probe == probe).unwrap_or_else(|| panic!("{probe}")).why.clone();
     assert_eq!(why("ipc.pipe"), "only the new side has it");
     assert_eq!(why("fs.create"), "only the base has it");
     assert!(why("cpu.int").contains("version 1 to 2"));
@@ -244,10 +260,12 @@ fn a_published_row_is_put_beside_every_placement_of_ours() {
 fn where_the_processor_differs_too_each_cause_in_the_kernel_says_so() {
     let load = |name| fingerpost_compare::references::load(name).unwrap();
     let c = compare(&[load("opteron-850-linux")], &[load("g5-2.5-linux")], &Options::default());
-    let of_kernel: Vec<&Finding> = c.causes.iter().filter(|f| f.layer == Layer::Kernel && f.status != Status::Cleared).collect();
+    let of_kernel: Vec<&Finding> =
+        c.causes.iter().filter(|f| f.layer == Layer::Kernel && f.status != Status::Cleared).collect();
     assert!(of_kernel.len() > 3, "{:#?}", c.causes);
     for finding in of_kernel {
-        let processor = "processor differs: AMD Opteron 850 on opteron-850-linux, IBM PowerPC 970FX (G5) on g5-2.5-linux";
+        let processor =
+            "processor differs: AMD Opteron 850 on opteron-850-linux, IBM PowerPC 970FX (G5) on g5-2.5-linux";
         assert_eq!(finding.status, Status::Suspected, "{finding:#?}");
         assert!(finding.evidence.iter().any(|line| line == processor), "{finding:#?}");
     }

@@ -1,5 +1,5 @@
-//! Every cell of every published table, transcribed a second time from the documents and as they print it, against what the binary
-//! carries. Nothing here reads the data files' own text: two transcriptions must agree.
+//! Every cell of every published table, transcribed a second time from the documents and as they print it, against what
+//! the binary carries. Nothing here reads the data files' own text: two transcriptions must agree.
 
 use std::collections::BTreeMap;
 
@@ -43,14 +43,22 @@ fn hold(columns: &[&str], unit: Unit, scale: f64, lines: &[Line], seen: &mut BTr
             let printed: f64 = cell.replace(',', ".").parse().unwrap();
             let carried = row.estimate.unwrap();
             assert_eq!(row.unit, unit, "{system} {text}");
-            assert!((carried.value / (printed * scale) - 1.0).abs() < 1e-12, "{system} {text}: printed {cell}, carried {}", carried.value);
+            assert!(
+                (carried.value / (printed * scale) - 1.0).abs() < 1e-12,
+                "{system} {text}: printed {cell}, carried {}",
+                carried.value
+            );
             *seen.entry((*system).to_owned()).or_default() += 1;
         }
     }
 }
 
 fn totals<'a>(run: &'a Run, observer: &str) -> &'a BTreeMap<String, f64> {
-    &run.observations.iter().find(|o| o.observer == observer).unwrap_or_else(|| panic!("{} has no {observer}", run.id)).totals
+    &run.observations
+        .iter()
+        .find(|o| o.observer == observer)
+        .unwrap_or_else(|| panic!("{} has no {observer}", run.id))
+        .totals
 }
 
 const SYSTEMS: [&str; 4] = ["g5-2.7-darwin", "g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"];
@@ -66,7 +74,13 @@ fn lmbench() {
         line(SYSTEMS[3], "125 471 2393"),
     ];
     // lmbench's program is linked dynamically, and its process has touched little memory.
-    hold(&["process.fork resident=0", "process.exec_dynamic", "process.shell"], Unit::Nanoseconds, 1e3, &process, &mut seen);
+    hold(
+        &["process.fork resident=0", "process.exec_dynamic", "process.shell"],
+        Unit::Nanoseconds,
+        1e3,
+        &process,
+        &mut seen,
+    );
     let calls = [
         line(SYSTEMS[0], "1.13 1.91 4.64 8.6 21.9 1.67 6.2"),
         line(SYSTEMS[1], "0.14 0.26 3.41 4.16 18.9 0.38 1.9"),
@@ -116,16 +130,22 @@ fn mysql() {
         for (system, pair) in systems.iter().zip(words.chunks(2)) {
             let run = load(system);
             let of = |clients: &str| {
-                let params = column(&format!("x engine=mysql storage=myisam mix=read query_cache=off clients={clients}")).1;
-                run.row("database.throughput", &params).unwrap_or_else(|| panic!("{system} {clients}")).estimate.unwrap().value
+                let params =
+                    column(&format!("x engine=mysql storage=myisam mix=read query_cache=off clients={clients}")).1;
+                run.row("database.throughput", &params)
+                    .unwrap_or_else(|| panic!("{system} {clients}"))
+                    .estimate
+                    .unwrap()
+                    .value
             };
             assert_eq!(of(clients), pair[0], "{system} {clients}");
-            let percent =
-                totals(&run, "the table's percentages, as printed")[&format!("clients{:02}.percent", clients.parse::<i64>().unwrap())];
+            let percent = totals(&run, "the table's percentages, as printed")
+                [&format!("clients{:02}.percent", clients.parse::<i64>().unwrap())];
             assert_eq!(percent, pair[1], "{system} {clients}");
             if (of(clients) / of("1") * 100.0).round() != percent {
                 misprints.push((*system, clients, percent));
-                let marked = run.host.doubts.iter().any(|d| d.contains(&format!("prints {percent} % for {clients} clients")));
+                let marked =
+                    run.host.doubts.iter().any(|d| d.contains(&format!("prints {percent} % for {clients} clients")));
                 assert!(marked, "{system}: the misprint is marked");
             }
             cells += 2;
@@ -142,7 +162,8 @@ fn apache() {
         "web.throughput server=apache-1.3 keepalive=off connections=100",
         "web.throughput server=apache-2.0 keepalive=off connections=100",
     ];
-    let lines = [line("g5-2.7-darwin", "250 266"), line("g5-2.5-linux", "709 2165"), line("xeon-3.6-linux", "1291 3410")];
+    let lines =
+        [line("g5-2.7-darwin", "250 266"), line("g5-2.5-linux", "709 2165"), line("xeon-3.6-linux", "1291 3410")];
     hold(&columns, Unit::PerSecond, 1.0, &lines, &mut BTreeMap::new());
 }
 
@@ -177,11 +198,18 @@ fn mysql_in_the_text() {
         let run = load(g5);
         let watched = totals(&run, "the authors' profiling");
         assert!(!watched.contains_key("net.out.peak.mbit_s") && watched["net.out.peak.below.mbit_s"] == 140.0, "{g5}");
-        assert!(run.measurements.iter().filter(|m| m.params.text("query_cache") == Some("off")).all(|m| m.estimate.unwrap().value < 500.0));
+        assert!(
+            run.measurements.iter().filter(|m| m.params.text("query_cache") == Some("off")).all(|m| m
+                .estimate
+                .unwrap()
+                .value
+                < 500.0)
+        );
     }
     let opteron = load("opteron-850-linux");
     let watched = totals(&opteron, "the authors' profiling");
-    let peak = ["net.out.peak.mbit_s", "net.out.peak.from.queries_s", "net.out.peak.to.queries_s"].map(|name| watched[name]);
+    let peak =
+        ["net.out.peak.mbit_s", "net.out.peak.from.queries_s", "net.out.peak.to.queries_s"].map(|name| watched[name]);
     assert_eq!(peak, [140.0, 500.0, 600.0]);
 }
 
@@ -211,11 +239,19 @@ fn flops() {
         for (system, cell) in systems.iter().zip(&words[5..]) {
             let run = load(system);
             let (probe, params) = column(&format!("cpu.flops module={}", words[0]));
-            let value = run.row(&probe, &params).unwrap_or_else(|| panic!("{system} {}", words[0])).estimate.unwrap().value;
+            let value =
+                run.row(&probe, &params).unwrap_or_else(|| panic!("{system} {}", words[0])).estimate.unwrap().value;
             assert_eq!(value, cell.parse::<f64>().unwrap() * 1e6, "{system} module {}", words[0]);
-            for (kind, share) in ["fadd", "fsub", "fmul", "fdiv"].iter().zip(&words[1..5]).filter(|(_, share)| **share != "-") {
+            for (kind, share) in
+                ["fadd", "fsub", "fmul", "fdiv"].iter().zip(&words[1..5]).filter(|(_, share)| **share != "-")
+            {
                 let carried = totals(&run, "instruction mix")[&format!("module{}.{kind}.percent", words[0])];
-                assert_eq!(carried, share.trim_end_matches('%').parse::<f64>().unwrap(), "{system} module {} {kind}", words[0]);
+                assert_eq!(
+                    carried,
+                    share.trim_end_matches('%').parse::<f64>().unwrap(),
+                    "{system} module {} {kind}",
+                    words[0]
+                );
             }
         }
     }
@@ -260,7 +296,10 @@ fn launches() {
         for (i, cell) in text.split(' ').enumerate() {
             let (run, placement) = (&runs[i / 3], ["default", "single", "dual"][i % 3]);
             let row = run.row("launch.time", &Params::new().with("app", app).with("placement", placement)).unwrap();
-            assert!((row.estimate.unwrap().value / 1e9 - cell.parse::<f64>().unwrap()).abs() < 1e-9, "{app} {placement}");
+            assert!(
+                (row.estimate.unwrap().value / 1e9 - cell.parse::<f64>().unwrap()).abs() < 1e-9,
+                "{app} {placement}"
+            );
         }
         order.push(app);
     }
@@ -275,13 +314,18 @@ fn launches() {
 }
 
 fn blocks(runs: &[Run; 2]) {
-    let names = "processes.total processes.running processes.sleeping threads load.1min load.5min load.15min cpu.user.percent \
-        cpu.system.percent cpu.idle.percent sharedlibs sharedlibs.code.mib sharedlibs.data.mib sharedlibs.linkedit.mib memregions \
-        memregions.resident.mib memregions.private.mib memregions.shared.mib memory.wired.mib memory.active.mib memory.inactive.mib \
+    let names = "processes.total processes.running processes.sleeping threads load.1min load.5min load.15min \
+        cpu.user.percent \
+        cpu.system.percent cpu.idle.percent sharedlibs sharedlibs.code.mib sharedlibs.data.mib sharedlibs.linkedit.mib \
+        memregions \
+        memregions.resident.mib memregions.private.mib memregions.shared.mib memory.wired.mib memory.active.mib \
+        memory.inactive.mib \
         memory.used.mib memory.free.mib vm.mib vm.extra.mib pageins pageins.since_last pageouts pageouts.since_last";
     let printed = [
-        "29 2 27 70 0.14 0.33 0.30 11.3 13.0 75.7 75 17.5 1.16 5.11 1543 29.0 4.64 32.6 45.5 35.9 95.4 126 662 781 40.9 9078 0 0 0",
-        "27 2 25 74 0.66 0.30 0.13 47.7 11.2 41.1 79 19.1 1.37 4.89 1321 25.7 4.33 29.9 45.1 41.9 66.3 133 635 862 41.4 2304 0 0 0",
+        "29 2 27 70 0.14 0.33 0.30 11.3 13.0 75.7 75 17.5 1.16 5.11 1543 29.0 4.64 32.6 45.5 35.9 95.4 126 662 781 \
+         40.9 9078 0 0 0",
+        "27 2 25 74 0.66 0.30 0.13 47.7 11.2 41.1 79 19.1 1.37 4.89 1321 25.7 4.33 29.9 45.1 41.9 66.3 133 635 862 \
+         41.4 2304 0 0 0",
     ];
     // “05:53:45” and “17:49:55”, at the right end of the block's first line.
     let clocks = [(5 * 60 + 53) * 60 + 45, (17 * 60 + 49) * 60 + 55].map(f64::from);
@@ -290,18 +334,29 @@ fn blocks(runs: &[Run; 2]) {
         assert_eq!(block["clock.time_of_day.seconds"], clock);
         let pairs: Vec<(&str, &str)> = names.split_whitespace().zip(text.split(' ')).collect();
         assert_eq!((pairs.len(), block.len()), (29, 30));
-        pairs.iter().for_each(|(name, cell)| assert_eq!(block[*name], cell.parse::<f64>().unwrap(), "{} {name}", run.id));
+        pairs
+            .iter()
+            .for_each(|(name, cell)| assert_eq!(block[*name], cell.parse::<f64>().unwrap(), "{} {name}", run.id));
     }
-    let pageins = |run: &Run, text: &str| run.row("launch.pageins", &column(text).1).and_then(|r| r.estimate).map(|e| e.value);
+    let pageins =
+        |run: &Run, text: &str| run.row("launch.pageins", &column(text).1).and_then(|r| r.estimate).map(|e| e.value);
     let states = ["x state=after-boot", "x state=uptime days=3", "x state=uptime days=4"];
     assert_eq!(states.map(|s| pageins(&runs[0], s)), [Some(9078.0), Some(13_000.0), None]);
     assert_eq!(states.map(|s| pageins(&runs[1], s)), [Some(2304.0), None, Some(4000.0)]);
-    // “eight to ten thousand pageins during boot”, “in the low two thousand range”, “80 Meg Swap Partition”, “performed twice”.
+    // “eight to ten thousand pageins during boot”, “in the low two thousand range”, “80 Meg Swap Partition”, “performed
+    // twice”.
     let notes = runs.each_ref().map(|run| totals(run, "the article's text"));
-    assert_eq!((notes[0]["boot.pageins.low"], notes[0]["boot.pageins.high"], notes[1]["boot.pageins.about"]), (8000.0, 10_000.0, 2000.0));
+    assert_eq!(
+        (notes[0]["boot.pageins.low"], notes[0]["boot.pageins.high"], notes[1]["boot.pageins.about"]),
+        (8000.0, 10_000.0, 2000.0)
+    );
     assert!(notes.iter().all(|n| n["swap.partition.mib"] == 80.0 && n["sequences"] == 2.0));
     // “30 Gig Maxtor … 7200 RPM Internal Primary Drive”, “20 Gig … 7200 RPM Internal Slave Drive”.
-    assert!(notes.iter().all(|n| ["drive.primary.gb", "drive.second.gb", "drives.rpm"].map(|name| n[name]) == [30.0, 20.0, 7200.0]));
+    assert!(
+        notes
+            .iter()
+            .all(|n| ["drive.primary.gb", "drive.second.gb", "drives.rpm"].map(|name| n[name]) == [30.0, 20.0, 7200.0])
+    );
 }
 
 /// “File system, Object db, fs/odb”: eleven rounds in ticks, and the ratio with as many digits as are printed.

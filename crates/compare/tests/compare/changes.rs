@@ -5,7 +5,8 @@ mod launches;
 use fingerpost_compare::select::{parse, part};
 use fingerpost_compare::{Comparison, Options, Verdict, compare, references};
 use fingerpost_record::{
-    Better, Estimate, Finding, Layer, Measurement, Observation, Outcome, Param, Params, Process, Run, Status, Unit, fixture,
+    Better, Estimate, Finding, Layer, Measurement, Observation, Outcome, Param, Params, Process, Run, Status, Unit,
+    fixture,
 };
 
 fn load(text: &str) -> Run {
@@ -28,12 +29,26 @@ fn row(probe: &str, params: Params, value: f64) -> Measurement {
         outcome: Outcome::Measured,
         reason: None,
         processes: (-3..4).map(process).collect(),
-        ..Measurement::without_figure(probe, 1, params, Unit::PerSecond, Better::Higher, Outcome::Skipped, String::new())
+        ..Measurement::without_figure(
+            probe,
+            1,
+            params,
+            Unit::PerSecond,
+            Better::Higher,
+            Outcome::Skipped,
+            String::new(),
+        )
     }
 }
 
 fn run(rows: Vec<Measurement>) -> Run {
-    let bare = Run { budgets: Vec::new(), paths: Vec::new(), observations: Vec::new(), findings: Vec::new(), ..fixture::run() };
+    let bare = Run {
+        budgets: Vec::new(),
+        paths: Vec::new(),
+        observations: Vec::new(),
+        findings: Vec::new(),
+        ..fixture::run()
+    };
     Run { measurements: rows, ..bare }
 }
 
@@ -54,10 +69,19 @@ fn another_compiler_on_one_machine_is_the_compiler() {
     ] {
         let c = between(base, new);
         let first = &c.causes[0];
-        assert_eq!((first.cause.as_str(), first.layer, first.status), ("app.build", Layer::Application, Status::Guilty), "{:#?}", c.causes);
+        assert_eq!(
+            (first.cause.as_str(), first.layer, first.status),
+            ("app.build", Layer::Application, Status::Guilty),
+            "{:#?}",
+            c.causes
+        );
         assert!(first.share > 0.95 && first.evidence[0].contains(words), "{first:#?}");
         assert_eq!(named(&c).len(), 1, "{:#?}", c.causes);
-        assert!(c.headline.contains("another build") && c.headline.contains(words) && !c.headline.contains("CPU"), "{}", c.headline);
+        assert!(
+            c.headline.contains("another build") && c.headline.contains(words) && !c.headline.contains("CPU"),
+            "{}",
+            c.headline
+        );
         let clock = c.causes.iter().find(|f| f.cause == "cpu.speed").expect("the clock is the same and known");
         assert_eq!(clock.status, Status::Cleared);
     }
@@ -82,17 +106,27 @@ fn a_compiler_and_a_processor_are_not_taken_apart() {
     assert_eq!(causes, [("app.build", 0.0), ("cpu.speed", 0.0)], "a share would be a guess");
 }
 
-/// The article has the same compiler on both, each told which processor it is for: that is no change, and modules of which one processor is
-/// ahead in four and the other in three clear no processor.
+/// The article has the same compiler on both, each told which processor it is for: that is no change, and modules of
+/// which one processor is ahead in four and the other in three clear no processor.
 #[test]
 fn the_same_compiler_on_two_processors_leaves_the_processor() {
-    for (base, new) in [("flops-opteron-2.4-gcc-4.0", "flops-g5-2.7-gcc-4.0"), ("flops-g5-2.7-gcc-4.0", "flops-opteron-2.4-gcc-4.0")] {
+    for (base, new) in
+        [("flops-opteron-2.4-gcc-4.0", "flops-g5-2.7-gcc-4.0"), ("flops-g5-2.7-gcc-4.0", "flops-opteron-2.4-gcc-4.0")]
+    {
         let c = between(base, new);
         assert!(c.changes.is_empty(), "{:?}", c.changes);
         let of = |f: &Finding| (f.cause.clone(), f.status);
-        assert_eq!(c.causes.iter().map(of).collect::<Vec<_>>(), [("cpu.speed".to_owned(), Status::Suspected)], "{:#?}", c.causes);
+        assert_eq!(
+            c.causes.iter().map(of).collect::<Vec<_>>(),
+            [("cpu.speed".to_owned(), Status::Suspected)],
+            "{:#?}",
+            c.causes
+        );
         let evidence = &c.causes[0].evidence[0];
-        assert!(evidence.starts_with("4 of 9 user-mode probes are") && evidence.contains("and 3 the other way"), "{evidence}");
+        assert!(
+            evidence.starts_with("4 of 9 user-mode probes are") && evidence.contains("and 3 the other way"),
+            "{evidence}"
+        );
         assert!(c.headline.contains("probably another processor"), "{}", c.headline);
     }
     // The better compilers of both are two compilers, and the processor is still not cleared.
@@ -151,7 +185,12 @@ fn one_kernel_on_one_machine_is_suspected_at_most() {
             .to_vec())
     };
     let c = compare(&[of(1.0)], &[of(2.0)], &Options::default());
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("kernel.process", Status::Suspected), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("kernel.process", Status::Suspected),
+        "{:#?}",
+        c.causes
+    );
     let mut newer = of(2.0);
     newer.host.kernel = "9.9.9".into();
     let c = compare(&[of(1.0)], &[newer], &Options::default());
@@ -168,7 +207,11 @@ fn a_faster_run_is_not_said_to_have_the_slower_cpu() {
         run
     };
     let c = compare(&[of("old", 2000.0, 1.0)], &[of("young", 3000.0, 1.5)], &Options::default());
-    assert!(c.headline.starts_with("young is faster than old") && c.headline.contains("a slower CPU on old"), "{}", c.headline);
+    assert!(
+        c.headline.starts_with("young is faster than old") && c.headline.contains("a slower CPU on old"),
+        "{}",
+        c.headline
+    );
 }
 
 fn queries(cache: &str, rates: [f64; 3]) -> Run {
@@ -190,7 +233,9 @@ fn rows_that_differ_as_a_whole_are_put_side_by_side() {
     let mut ten = on.clone();
     ten.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("clients", 10));
     ten.measurements.truncate(1);
-    assert!(compare(std::slice::from_ref(&ten), &[queries("on", [1.0, 2.0, 3.0])], &Options::default()).rows.is_empty());
+    assert!(
+        compare(std::slice::from_ref(&ten), &[queries("on", [1.0, 2.0, 3.0])], &Options::default()).rows.is_empty()
+    );
     let mut mixed = on.clone();
     mixed.measurements[0].params = mixed.measurements[0].params.clone().with("query_cache", "demand");
     assert!(compare(&[mixed], &[queries("off", [1.0, 2.0, 3.0])], &Options::default()).rows.is_empty());
@@ -206,7 +251,10 @@ fn another_engine_takes_its_parameters_along() {
     }
     let c = compare(&[queries("on", [900.0, 1800.0, 4000.0])], &[embedded], &Options::default());
     assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0));
-    assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["engine: mariadb → sqlite", "query_cache: on → none"]);
+    assert_eq!(
+        c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(),
+        ["engine: mariadb → sqlite", "query_cache: on → none"]
+    );
 }
 
 /// A variable that only one side sets, and one that both do, are settings that differ: the rows lie side by side.
@@ -229,13 +277,19 @@ fn what_a_server_was_told_is_a_setting_and_no_other_row() {
         let c = compare(&[of(key, base, 1.0)], &[of(key, new, 0.4)], &Options::default());
         assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{words}");
         assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
-        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.setting", Status::Guilty), "{:#?}", c.causes);
+        assert_eq!(
+            (c.causes[0].cause.as_str(), c.causes[0].status),
+            ("app.setting", Status::Guilty),
+            "{:#?}",
+            c.causes
+        );
     }
     // What is measured at is no setting.
     assert!(compare(&[of("members", None, 1.0)], &[of("members", Some(9), 1.0)], &Options::default()).rows.is_empty());
 }
 
-/// A record from before `synchronous` was a parameter lies in one row with a new one of the same setting, and is another than of another.
+/// A record from before `synchronous` was a parameter lies in one row with a new one of the same setting, and is
+/// another than of another.
 #[test]
 fn a_record_of_before_a_parameter_compares_with_one_that_has_it() {
     let of = |stated: Option<&str>, told: &str, factor: f64| {
@@ -261,7 +315,10 @@ fn a_record_of_before_a_parameter_compares_with_one_that_has_it() {
         assert!(c.rows.iter().all(|r| r.params.text("synchronous") == Some(new)));
     }
     let c = compare(&[of(None, "off", 2.0)], &[of(Some("full"), "full", 1.0)], &Options::default());
-    assert_eq!((c.rows.len(), c.changes.iter().map(|x| x.words()).collect::<Vec<_>>()), (3, vec!["synchronous: off → full".to_owned()]));
+    assert_eq!(
+        (c.rows.len(), c.changes.iter().map(|x| x.words()).collect::<Vec<_>>()),
+        (3, vec!["synchronous: off → full".to_owned()])
+    );
 }
 
 /// `synchronous=off` and `full` were the same row, and nothing said that anything was changed.
@@ -286,7 +343,12 @@ fn settings_and_versions_that_are_in_no_parameter_are_named() {
             "app.setting",
             "synchronous: full → off",
         ),
-        ("10.11.6-MariaDB, log_bin=off", "10.11.19-MariaDB, log_bin=off", "app.build", "version: 10.11.6-MariaDB → 10.11.19-MariaDB"),
+        (
+            "10.11.6-MariaDB, log_bin=off",
+            "10.11.19-MariaDB, log_bin=off",
+            "app.build",
+            "version: 10.11.6-MariaDB → 10.11.19-MariaDB",
+        ),
     ];
     for (base, new, cause, words) in cases {
         let c = compare(&[of(base, 1.0)], &[of(new, 2.0)], &Options::default());
@@ -303,7 +365,8 @@ fn the_machine_that_a_load_came_from_and_the_version_that_it_was_told_are_named(
     use fingerpost_record::client::{CLIENT, WORKLOAD, source};
     let of = |account: &str, host: &str, factor: f64| {
         let params = Params::new().with("clients", 8).with("engine", "mariadb");
-        let mut run = run(["load.throughput", "load.turns"].map(|probe| row(probe, params.clone(), 1000.0 * factor)).to_vec());
+        let mut run =
+            run(["load.throughput", "load.turns"].map(|probe| row(probe, params.clone(), 1000.0 * factor)).to_vec());
         run.host.hostname = host.into();
         run.observations = vec![Observation {
             workload: WORKLOAD.into(),
@@ -315,16 +378,23 @@ fn the_machine_that_a_load_came_from_and_the_version_that_it_was_told_are_named(
         }];
         run
     };
-    let compared = |base: &Run, new: &Run| compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options::default());
+    let compared =
+        |base: &Run, new: &Run| compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options::default());
     let words = |c: &Comparison| c.changes.iter().map(|x| x.words()).collect::<Vec<_>>();
     let told = |machine: &str, version: &str| source(machine, &format!("{version}-MariaDB, log_bin=off"));
     // With the service's record the account says where the load came from; by itself the load's host does.
     let joined = |machine: &str, factor: f64| of(&told(machine, "10.11.6"), "db", factor);
     let alone = |host: &str, factor: f64| of("the load generator; 10.11.6-MariaDB, log_bin=off", host, factor);
-    for (base, new) in [(joined("client-1", 1.0), joined("client-2", 0.5)), (alone("client-1", 1.0), alone("client-2", 0.5))] {
+    for (base, new) in
+        [(joined("client-1", 1.0), joined("client-2", 0.5)), (alone("client-1", 1.0), alone("client-2", 0.5))]
+    {
         let c = compared(&base, &new);
         assert_eq!(c.changes.len(), 1, "{:#?}", c.changes);
-        assert!(words(&c)[0].starts_with("client machine: client-1") && words(&c)[0].contains("→ client-2"), "{:?}", words(&c));
+        assert!(
+            words(&c)[0].starts_with("client machine: client-1") && words(&c)[0].contains("→ client-2"),
+            "{:?}",
+            words(&c)
+        );
         assert!(c.headline.contains(&format!(", with {}", words(&c)[0])), "{}", c.headline);
         assert!(named(&c).iter().all(|f| f.cause != "app.setting" && f.cause != "app.build"), "{:#?}", c.causes);
         assert!(compared(&base, &base).changes.is_empty());
@@ -338,7 +408,8 @@ fn the_machine_that_a_load_came_from_and_the_version_that_it_was_told_are_named(
     assert!(words(&c).len() == 2 && words(&c).iter().all(|words| c.headline.contains(words)), "{}", c.headline);
 }
 
-/// Words before a server's command, and a named directory's file system, were in no row: another server was the same row.
+/// Words before a server's command, and a named directory's file system, were in no row: another server was the same
+/// row.
 #[test]
 fn a_server_behind_other_words_and_data_on_another_file_system_are_other_rows() {
     let of = |stated: &[(&str, &str)], factor: f64| {
@@ -357,12 +428,18 @@ fn a_server_behind_other_words_and_data_on_another_file_system_are_other_rows() 
         let c = compare(&[of(base, 1.0)], &[of(new, 0.4)], &Options::default());
         assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{words}");
         assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
-        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.setting", Status::Guilty), "{:#?}", c.causes);
+        assert_eq!(
+            (c.causes[0].cause.as_str(), c.causes[0].status),
+            ("app.setting", Status::Guilty),
+            "{:#?}",
+            c.causes
+        );
         assert!(compare(&[of(new, 1.0)], &[of(new, 0.4)], &Options::default()).changes.is_empty());
     }
 }
 
-/// A part by what all rows of the other side have is no change, and its rows state it: “api: none → vm_allocate” was told.
+/// A part by what all rows of the other side have is no change, and its rows state it: “api: none → vm_allocate” was
+/// told.
 #[test]
 fn a_part_meets_a_side_that_has_one_value_everywhere() {
     for (base, new) in [
@@ -371,7 +448,12 @@ fn a_part_meets_a_side_that_has_one_value_everywhere() {
         ("zerofill-g4-1ghz[api=vm_allocate]", "zerofill-cube-450[api=vm_allocate]"),
     ] {
         let c = between(base, new);
-        assert!(c.changes.is_empty() && c.rows.len() == 4 && c.rows.iter().all(|r| r.note.is_none()), "{:?} {:?}", c.changes, c.rows);
+        assert!(
+            c.changes.is_empty() && c.rows.len() == 4 && c.rows.iter().all(|r| r.note.is_none()),
+            "{:?} {:?}",
+            c.changes,
+            c.rows
+        );
     }
     let other = between("zerofill-g4-1ghz", "zerofill-cube-450[api=mmap]");
     assert_eq!(other.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["api: vm_allocate → mmap"]);
@@ -389,7 +471,8 @@ fn a_part_meets_a_side_that_has_one_value_everywhere() {
     assert_eq!((rows(5), rows(10)), (1, 0));
 }
 
-/// The Xeon has one figure with the cache on, of no number of clients, and the G5 seven with the cache off: “up to 11.8 times” was told of that.
+/// The Xeon has one figure with the cache on, of no number of clients, and the G5 seven with the cache off: “up to 11.8
+/// times” was told of that.
 #[test]
 fn a_published_row_is_not_put_beside_others_by_two_guesses() {
     let c = between("xeon-3.6-linux", "g5-2.5-linux");
@@ -404,7 +487,8 @@ fn a_published_row_is_not_put_beside_others_by_two_guesses() {
 #[test]
 fn what_was_changed_stands_between_commas() {
     let c = between("g5-2.7-darwin[server=apache-1.3]", "g5-2.7-darwin[server=apache-2.0]");
-    let told = ", with server: apache-1.3 → apache-2.0, was found, but its one row is not precise enough to call them the same.";
+    let told = ", with server: apache-1.3 → apache-2.0, was found, but its one row is not precise enough to call them \
+        the same.";
     assert!(c.headline.ends_with(told), "{}", c.headline);
 }
 
@@ -417,5 +501,9 @@ fn what_was_watched_under_a_workload_clears_nothing_without_a_row_of_it() {
         run
     };
     let c = compare(&[only("g5-2.5-linux")], &[only("g5-2.7-darwin")], &Options::default());
-    assert!(c.causes.iter().all(|f| f.cause != "network.shaping" && f.cause != "storage.durability"), "{:#?}", c.causes);
+    assert!(
+        c.causes.iter().all(|f| f.cause != "network.shaping" && f.cause != "storage.durability"),
+        "{:#?}",
+        c.causes
+    );
 }

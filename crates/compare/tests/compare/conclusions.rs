@@ -1,4 +1,5 @@
-//! Each conclusion of the five documents beside the verdict that the tool gives from their own figures: none contradicts, none is missing.
+//! Each conclusion of the five documents beside the verdict that the tool gives from their own figures: none
+//! contradicts, none is missing.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,8 @@ use fingerpost_compare::conclusions::{Answer, Document, all};
 use fingerpost_compare::references;
 use fingerpost_record::{Estimate, Outcome, Process, Run, fixture};
 
-/// Conclusions for which a document gives no figure, or whose figures are those of another document. Everything else must be true.
+/// Conclusions for which a document gives no figure, or whose figures are those of another document. Everything else
+/// must be true.
 const WITHOUT_FIGURE: [&str; 44] = [
     "stalls_with_many_connections_only",
     "sluggish_desktop",
@@ -58,8 +60,8 @@ const WITHOUT_FIGURE: [&str; 44] = [
 /// A section by its title, and the keys of its conclusions.
 type Section = (&'static str, &'static [&'static str]);
 
-/// The documents read once more from their beginnings, section by section, with what each concludes, suspects, expects or advises. Sections
-/// without any are there as well, so that none is passed over.
+/// The documents read once more from their beginnings, section by section, with what each concludes, suspects, expects
+/// or advises. Sections without any are there as well, so that none is passed over.
 const INDEX: &[(Document, &[Section])] = &[
     (
         Document::Mysteries,
@@ -209,7 +211,10 @@ const INDEX: &[(Document, &[Section])] = &[
                     "zeroing_the_bottleneck_later",
                 ],
             ),
-            ("How to Optimize This", &["faulting_ahead_helps", "touched_at_once", "zeroing_weighs_more_then", "not_zeroing_is_cheapest"]),
+            (
+                "How to Optimize This",
+                &["faulting_ahead_helps", "touched_at_once", "zeroing_weighs_more_then", "not_zeroing_is_cheapest"],
+            ),
             ("Acknowledgements", &[]),
         ],
     ),
@@ -227,7 +232,10 @@ const INDEX: &[(Document, &[Section])] = &[
             ("The introduction", &["storage_limits_web_servers", "faster_even_with_a_message"]),
             ("The test case", &["folders_favour_files", "script_costs_the_database", "load_affects_both"]),
             ("Test results", &[]),
-            ("Conclusions", &["up_to_seven_times", "native_and_no_legacy", "faster_as_it_loads", "less_with_less_cache"]),
+            (
+                "Conclusions",
+                &["up_to_seven_times", "native_and_no_legacy", "faster_as_it_loads", "less_with_less_cache"],
+            ),
         ],
     ),
 ];
@@ -239,7 +247,14 @@ fn no_verdict_contradicts_its_document() {
     let mut wrong = Vec::new();
     for c in all() {
         let judged = c.by_source();
-        table.push_str(&format!("{} | {} | {} | {} | {}\n", c.document.title(), c.place, c.says, judged.answer.as_str(), judged.figure));
+        table.push_str(&format!(
+            "{} | {} | {} | {} | {}\n",
+            c.document.title(),
+            c.place,
+            c.says,
+            judged.answer.as_str(),
+            judged.figure
+        ));
         let expected = if silent.contains(c.key) { Answer::NotMeasured } else { Answer::True };
         if judged.answer != expected || judged.figure.is_empty() || judged.figure.contains("NaN") {
             wrong.push(format!("{}: {} ({})", c.key, judged.answer.as_str(), judged.figure));
@@ -253,7 +268,8 @@ fn no_verdict_contradicts_its_document() {
 fn no_document_and_no_table_is_missing() {
     for (document, sections) in INDEX {
         for (place, keys) in *sections {
-            let carried: BTreeSet<&str> = all().filter(|c| c.document == *document && c.place == *place).map(|c| c.key).collect();
+            let carried: BTreeSet<&str> =
+                all().filter(|c| c.document == *document && c.place == *place).map(|c| c.key).collect();
             assert_eq!(carried, keys.iter().copied().collect(), "{}, {place}", document.title());
         }
     }
@@ -291,8 +307,13 @@ fn a_run_of_today_is_judged_where_it_has_rows() {
     assert!(null.figure.contains("1.130 µs there"), "{}", null.figure);
     assert_eq!(judged("mysql_collapses").answer, Answer::NotMeasured);
     // The published systems judged as if they were this machine: Mac OS X collapses, Linux does not.
-    let of = |system: &str, key: &str| all().find(|c| c.key == key).unwrap().by_run(&references::load(system).unwrap()).answer;
-    assert_eq!([of("g5-2.7-darwin", "mysql_collapses"), of("g5-2.5-linux", "mysql_collapses")], [Answer::True, Answer::False]);
+    let of = |system: &str, key: &str| {
+        all().find(|c| c.key == key).unwrap().by_run(&references::load(system).unwrap()).answer
+    };
+    assert_eq!(
+        [of("g5-2.7-darwin", "mysql_collapses"), of("g5-2.5-linux", "mysql_collapses")],
+        [Answer::True, Answer::False]
+    );
     assert_eq!(
         [of("g5-2.7-darwin", "linux_does_not_collapse"), of("g5-2.5-linux", "linux_does_not_collapse")],
         [Answer::False, Answer::True]
@@ -302,8 +323,8 @@ fn a_run_of_today_is_judged_where_it_has_rows() {
     assert_eq!(of("site-powermac-9500", "up_to_seven_times"), Answer::True);
 }
 
-/// A rule that the document's own Linux systems fail is no rule for today's: handling a signal, which takes 2.3 times as long under Mac OS X as
-/// on the Xeon, was asked for three times.
+/// A rule that the document's own Linux systems fail is no rule for today's: handling a signal, which takes 2.3 times
+/// as long under Mac OS X as on the Xeon, was asked for three times.
 #[test]
 fn the_rules_for_a_run_hold_for_the_linux_systems_of_the_document() {
     let of = |system: &str, key: &str| all().find(|c| c.key == key).unwrap().by_run(&references::load(system).unwrap());
@@ -334,18 +355,25 @@ fn the_rules_for_a_run_hold_for_the_linux_systems_of_the_document() {
     assert!(judged.figure.contains("3.7 times, which is less than 4"), "{}", judged.figure);
 }
 
-/// What must be several times slower under Mac OS X than here, and may be either by this machine's interval, is left open; where one of several
-/// operations is certainly not, the conclusion is false whatever the others are.
+/// What must be several times slower under Mac OS X than here, and may be either by this machine's interval, is left
+/// open; where one of several operations is certainly not, the conclusion is false whatever the others are.
 #[test]
 fn what_an_interval_leaves_open_is_not_decided() {
-    // Null call 1.13 µs under Mac OS X, asked for three times; installing a handler 1.67 µs, four times, and handling a signal 6.2 µs, twice.
+    // Null call 1.13 µs under Mac OS X, asked for three times; installing a handler 1.67 µs, four times, and handling a
+    // signal 6.2 µs, twice.
     let run = |rows: &[(&str, f64, f64)]| {
         let row = |(probe, value, apart): &(&str, f64, f64)| {
             let mut m = fixture::run().measurements.into_iter().find(|m| m.probe == "syscall.null").unwrap();
             (m.probe, m.outcome, m.reason) = ((*probe).to_owned(), Outcome::Measured, None);
-            m.processes = [0.8, 0.9, 1.0, 1.1, 1.2].map(|at| Process::of_one(value * (1.0 + (at - 1.0) * 5.0 * apart), 1)).to_vec();
-            m.estimate =
-                Some(Estimate { value: *value, low: value / (1.0 + 2.0 * apart), high: value * (1.0 + 2.0 * apart), confidence: 0.95 });
+            m.processes = [0.8, 0.9, 1.0, 1.1, 1.2]
+                .map(|at| Process::of_one(value * (1.0 + (at - 1.0) * 5.0 * apart), 1))
+                .to_vec();
+            m.estimate = Some(Estimate {
+                value: *value,
+                low: value / (1.0 + 2.0 * apart),
+                high: value * (1.0 + 2.0 * apart),
+                confidence: 0.95,
+            });
             m
         };
         Run { measurements: rows.iter().map(row).collect(), ..Run::default() }
@@ -357,14 +385,16 @@ fn what_an_interval_leaves_open_is_not_decided() {
     assert!(open.answer == Answer::NotResolved && open.figure.ends_with("which leaves 3 open"), "{open:?}");
     assert!(open.figure.contains("3.1 times ("), "with its interval: {}", open.figure);
     let signals = |install: (f64, f64), handle: (f64, f64)| {
-        of("signals_slow_on_mac", &[("signal.install", install.0, install.1), ("signal.handle", handle.0, handle.1)]).answer
+        of("signals_slow_on_mac", &[("signal.install", install.0, install.1), ("signal.handle", handle.0, handle.1)])
+            .answer
     };
     assert_eq!(signals((200.0, 0.02), (1000.0, 0.02)), Answer::True);
     assert_eq!(signals((400.0, 0.2), (1000.0, 0.02)), Answer::NotResolved);
     assert_eq!(signals((400.0, 0.2), (6000.0, 0.02)), Answer::False);
 }
 
-/// Whatever a conclusion rests on: where no row is to be trusted, it says so, with the reason; where all are, it does not.
+/// Whatever a conclusion rests on: where no row is to be trusted, it says so, with the reason; where all are, it does
+/// not.
 #[test]
 fn a_conclusion_on_rows_that_are_not_to_be_trusted_says_so() {
     let mut told = BTreeSet::new();
@@ -378,7 +408,11 @@ fn a_conclusion_on_rows_that_are_not_to_be_trusted_says_so() {
             assert!(!before.figure.contains("not to be trusted"), "{}: {}", c.key, before.figure);
             if judged.answer != Answer::NotMeasured {
                 let of = judged.figure.strip_prefix(&before.figure).unwrap_or_else(|| panic!("{}: {judged:?}", c.key));
-                assert!(of.starts_with("; on ") && of.ends_with(&format!("not to be trusted: {doubt}")), "{}: {of}", c.key);
+                assert!(
+                    of.starts_with("; on ") && of.ends_with(&format!("not to be trusted: {doubt}")),
+                    "{}: {of}",
+                    c.key
+                );
                 told.insert(c.key);
             }
         }

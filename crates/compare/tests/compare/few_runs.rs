@@ -1,5 +1,5 @@
-//! Two runs a side resolve no less than one, and are right as often as they say: on servers whose truth is known, because they are
-//! simulated. Seeds are fixed.
+//! Two runs a side resolve no less than one, and are right as often as they say: on servers whose truth is known,
+//! because they are simulated. Seeds are fixed.
 
 use fingerpost_compare::{Options, Row, Verdict, compare};
 use fingerpost_measure::estimate::across_processes;
@@ -14,8 +14,9 @@ fn normal(rng: &mut fastrand::Rng) -> f64 {
     (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
 }
 
-/// A server's throughput: `speed` times 1000, rounds that vary by `rounds` and runs that vary by `runs` besides (as shares, one standard
-/// deviation). The noise of a step is up to twice or down to half of that of the others, and remains its own.
+/// A server's throughput: `speed` times 1000, rounds that vary by `rounds` and runs that vary by `runs` besides (as
+/// shares, one standard deviation). The noise of a step is up to twice or down to half of that of the others, and
+/// remains its own.
 #[derive(Clone, Copy)]
 struct Server {
     speed: f64,
@@ -49,7 +50,11 @@ impl Server {
                 )
             }
         };
-        Run { id: "simulated".into(), measurements: CLIENTS.into_iter().enumerate().map(row).collect(), ..Run::default() }
+        Run {
+            id: "simulated".into(),
+            measurements: CLIENTS.into_iter().enumerate().map(row).collect(),
+            ..Run::default()
+        }
     }
 
     fn side(&self, runs: usize, rng: &mut fastrand::Rng) -> Vec<Run> {
@@ -91,12 +96,24 @@ const BESIDE_BUILDS: Server = Server { speed: 1.0, rounds: 0.03, runs: 0.003, bu
 
 #[test]
 fn one_run_and_two_cover_the_truth_as_often_as_they_say() {
-    for (server, runs) in
-        [(QUIET, 1), (QUIET, 2), (QUIET, 3), (LOUD, 1), (LOUD, 2), (BESIDE_BUILDS, 1), (BESIDE_BUILDS, 2), (RESTARTED, 2), (RESTARTED, 4)]
-    {
+    for (server, runs) in [
+        (QUIET, 1),
+        (QUIET, 2),
+        (QUIET, 3),
+        (LOUD, 1),
+        (LOUD, 2),
+        (BESIDE_BUILDS, 1),
+        (BESIDE_BUILDS, 2),
+        (RESTARTED, 2),
+        (RESTARTED, 4),
+    ] {
         let [covered, ..] = shares(server, Server { speed: 0.9, ..server }, runs, 90, 31);
-        println!("rounds {}, runs {}, bursts {}, {runs} a side: {covered:.3} covered", server.rounds, server.runs, server.bursts);
-        // Two runs of servers that differ by twice what any of them shows do not tell the whole of it; a single one tells none.
+        println!(
+            "rounds {}, runs {}, bursts {}, {runs} a side: {covered:.3} covered",
+            server.rounds, server.runs, server.bursts
+        );
+        // Two runs of servers that differ by twice what any of them shows do not tell the whole of it; a single one
+        // tells none.
         let least = if server.runs > 0.01 { 0.85 } else { 0.94 };
         assert!(covered >= least, "{covered} with {runs} runs of ±{} rounds and ±{} runs", server.rounds, server.runs);
     }
@@ -123,7 +140,8 @@ fn two_runs_are_never_wider_than_one_of_them_unless_they_contradict_each_other()
         for _ in 0..100 {
             let (base, new) = (server.side(2, &mut rng), Server { speed: 0.4, ..server }.side(2, &mut rng));
             let two = rows(&base, &new);
-            let ones: Vec<Vec<Row>> = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(b, n)| rows(&base[b..=b], &new[n..=n])).to_vec();
+            let ones: Vec<Vec<Row>> =
+                [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(b, n)| rows(&base[b..=b], &new[n..=n])).to_vec();
             for (i, row) in two.iter().enumerate() {
                 let squares = ones.iter().map(|one| width(&one[i]).powi(2)).sum::<f64>() / 4.0;
                 rows_seen += 1;
@@ -135,7 +153,8 @@ fn two_runs_are_never_wider_than_one_of_them_unless_they_contradict_each_other()
             }
         }
     }
-    // With four runs more is known of how rounds vary than with two, and that one of two knew too little is no defect of the four.
+    // With four runs more is known of how rounds vary than with two, and that one of two knew too little is no defect
+    // of the four.
     assert!(wider.len() <= rows_seen / 100, "{} of {rows_seen}: {wider:?}", wider.len());
 }
 
@@ -146,7 +165,9 @@ fn runs_that_agree_say_more_than_their_rounds() {
         let mut rng = fastrand::Rng::with_seed(35);
         let mut widths: Vec<f64> = Vec::new();
         for _ in 0..60 {
-            widths.extend(rows(&BESIDE_BUILDS.side(runs, &mut rng), &BESIDE_BUILDS.side(runs, &mut rng)).iter().map(width));
+            widths.extend(
+                rows(&BESIDE_BUILDS.side(runs, &mut rng), &BESIDE_BUILDS.side(runs, &mut rng)).iter().map(width),
+            );
         }
         widths.sort_by(f64::total_cmp);
         widths[widths.len() / 2].exp()
@@ -174,8 +195,15 @@ fn an_effect_of_a_fifth_is_found_and_two_runs_find_more_of_them() {
 fn runs_that_contradict_each_other_are_not_called_precise() {
     let of = |speed: f64, seed: u64| Server { speed, rounds: 0.01, ..QUIET }.run(&mut fastrand::Rng::with_seed(seed));
     let two = rows(&[of(1.0, 1), of(1.0, 2)], &[of(1.0, 3), of(0.6, 4)]);
-    assert!(two.iter().all(|r| r.verdict == Verdict::Unresolved), "{:?}", two.iter().map(|r| (r.verdict, r.ratio)).collect::<Vec<_>>());
-    assert!(two.iter().any(|r| r.note.as_deref().is_some_and(|n| n.contains("the new side's 2 runs are"))), "it is said why");
+    assert!(
+        two.iter().all(|r| r.verdict == Verdict::Unresolved),
+        "{:?}",
+        two.iter().map(|r| (r.verdict, r.ratio)).collect::<Vec<_>>()
+    );
+    assert!(
+        two.iter().any(|r| r.note.as_deref().is_some_and(|n| n.contains("the new side's 2 runs are"))),
+        "it is said why"
+    );
     // And yet not from 0.6 to 16.
     assert!(two.iter().all(|r| width(r) < 10.0_f64.ln()), "{two:#?}");
 }

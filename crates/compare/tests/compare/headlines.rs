@@ -14,7 +14,10 @@ fn shaped() -> Comparison {
 /// The same with another suspect, and the sentence made again.
 fn beside(mut c: Comparison, cause: &str, share: f64, evidence: &[&str]) -> Comparison {
     let evidence = evidence.iter().map(|line| (*line).to_owned()).collect();
-    c.causes.insert(1, Finding { cause: cause.into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None });
+    c.causes.insert(
+        1,
+        Finding { cause: cause.into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None },
+    );
     c.settle(Vec::new());
     c
 }
@@ -46,10 +49,19 @@ fn a_consequence_is_told_with_its_cause() {
     let share = c.causes[0].share;
     let follows = ["it follows from network.shaping (a shaped or full network), which comes first"];
     let c = beside(c, "app.wait", share, &follows);
-    let told = format!(", {:.0} %, and as its consequence probably {} ({:.0} %).", share * 100.0, words("app.wait"), share * 100.0);
+    let told = format!(
+        ", {:.0} %, and as its consequence probably {} ({:.0} %).",
+        share * 100.0,
+        words("app.wait"),
+        share * 100.0
+    );
     assert!(c.headline.ends_with(&told), "{told} in {}", c.headline);
     let c = beside(c, "app.lock", share / 2.0, &follows);
-    assert!(c.headline.contains(", and as its consequences probably") && !c.headline.contains("overlap"), "{}", c.headline);
+    assert!(
+        c.headline.contains(", and as its consequences probably") && !c.headline.contains("overlap"),
+        "{}",
+        c.headline
+    );
 }
 
 #[test]
@@ -73,8 +85,9 @@ fn a_row_that_is_untrusted_is_not_called_too_imprecise() {
         run.measurements.iter_mut().filter(|m| m.probe == "launch.pageins").for_each(|m| m.outcome = outcome);
         run
     };
-    let headline =
-        |probes: &[&str], outcome: Outcome| compare(&[of(probes, Outcome::Measured)], &[of(probes, outcome)], &Options::default()).headline;
+    let headline = |probes: &[&str], outcome: Outcome| {
+        compare(&[of(probes, Outcome::Measured)], &[of(probes, outcome)], &Options::default()).headline
+    };
     let one = headline(&["launch.pageins"], Outcome::Untrusted);
     assert!(one.ends_with("was found, but its one row cannot be relied on: a side's figure is untrusted."), "{one}");
     assert!(!headline(&["launch.pageins"], Outcome::Measured).contains("untrusted"));

@@ -1,4 +1,5 @@
-//! What two runs side by side are found to say, by the crate's public interface: rows, statistics, causes, conclusions, imports.
+//! What two runs side by side are found to say, by the crate's public interface: rows, statistics, causes, conclusions,
+//! imports.
 
 mod articles;
 mod causes_by_who;

@@ -26,12 +26,16 @@ const fn row<'a>(layer: Layer, component: &'a str, whom: &'a str, us: f64) -> fo
 
 /// The pair: without the cache a query is more work; other processes wanted the CPUs while that was measured.
 fn pair() -> Comparison {
-    let slow = [row(Layer::Scheduler, "waiting for a CPU", "stress", 900.0), row(Layer::Application, "server user code", "", 600.0)];
+    let slow = [
+        row(Layer::Scheduler, "waiting for a CPU", "stress", 900.0),
+        row(Layer::Application, "server user code", "", 600.0),
+    ];
     let others = [("other.cpu.seconds", 7.0)];
     compare(&[with_cache("on", &[], &[])], &[with_cache("off", &slow, &others)], &Options::default())
 }
 
-/// The answer of pairs in which the change alone makes this part of the difference, by logarithms, as precisely as the factor says.
+/// The answer of pairs in which the change alone makes this part of the difference, by logarithms, as precisely as the
+/// factor says.
 fn alone(c: &Comparison, share: f64, factor: f64) -> Settled {
     let whole = &c.rows[0];
     let (log, error) = (whole.log().unwrap() * share, factor.ln() / 1.96);
@@ -69,12 +73,18 @@ fn what_the_experiment_gives_the_setting_comes_before_what_passive_signs_say() {
         c.causes
     );
     let [setting, work, others] = &c.causes[..3] else { panic!("{:#?}", c.causes) };
-    assert!((setting.share - 0.89).abs() < 1e-9 && setting.evidence[0].contains("89 % of the difference"), "{setting:?}");
+    assert!(
+        (setting.share - 0.89).abs() < 1e-9 && setting.evidence[0].contains("89 % of the difference"),
+        "{setting:?}"
+    );
     assert!(work.evidence.iter().any(|line| line.starts_with("it follows from app.setting")), "{work:?}");
     // Others may have all but the low end of the experiment's interval.
     let left = left(&c);
     assert!(left > 0.11 && (others.share - left).abs() < 1e-9, "{left} {others:?}");
-    assert!(others.evidence.iter().any(|line| line.contains(&format!("leaves up to {:.0} %", 100.0 * left))), "{others:?}");
+    assert!(
+        others.evidence.iter().any(|line| line.contains(&format!("leaves up to {:.0} %", 100.0 * left))),
+        "{others:?}"
+    );
     assert!(c.headline.contains(": another setting (query_cache: on → off), 89 %"), "{}", c.headline);
     assert!(c.unexplained <= 0.11 + 1e-9);
 }
@@ -86,14 +96,22 @@ fn a_setting_that_makes_nothing_is_cleared_and_draws_nothing_after_it() {
     let setting = c.causes.iter().find(|f| f.cause == "app.setting").unwrap();
     assert_eq!(setting.status, Status::Cleared, "{:#?}", c.causes);
     assert_eq!(accused(&c), [("cpu.contention", Status::Guilty), ("app.work", Status::Guilty)], "{:#?}", c.causes);
-    assert!(c.causes.iter().all(|f| f.evidence.iter().all(|line| !line.starts_with("it follows from app.setting"))), "{:#?}", c.causes);
+    assert!(
+        c.causes.iter().all(|f| f.evidence.iter().all(|line| !line.starts_with("it follows from app.setting"))),
+        "{:#?}",
+        c.causes
+    );
     assert!(!c.headline.contains("another setting"), "{}", c.headline);
 }
 
 #[test]
 fn a_setting_that_no_passive_sign_points_to_is_named_by_its_experiment() {
     let slow = [row(Layer::Scheduler, "waiting for a CPU", "stress", 900.0)];
-    let mut c = compare(&[with_cache("on", &[], &[])], &[with_cache("off", &slow, &[("other.cpu.seconds", 7.0)])], &Options::default());
+    let mut c = compare(
+        &[with_cache("on", &[], &[])],
+        &[with_cache("off", &slow, &[("other.cpu.seconds", 7.0)])],
+        &Options::default(),
+    );
     assert_eq!(accused(&c), [("cpu.contention", Status::Guilty)], "{:#?}", c.causes);
     c.settle(vec![alone(&c, 0.5, 1.05)]);
     assert_eq!(accused(&c), [("app.setting", Status::Guilty), ("cpu.contention", Status::Guilty)], "{:#?}", c.causes);
@@ -116,7 +134,9 @@ fn a_wide_interval_leaves_others_all_but_its_low_end() {
 fn what_was_not_resolved_or_not_measured_moves_nobody() {
     let before = pair();
     let order = |c: &Comparison| c.causes.iter().map(|f| (f.cause.clone(), f.status)).collect::<Vec<_>>();
-    for answer in [alone(&before, 0.4, 4.0), Settled::not_done(&change(&before), None, "it was interrupted before".into())] {
+    for answer in
+        [alone(&before, 0.4, 4.0), Settled::not_done(&change(&before), None, "it was interrupted before".into())]
+    {
         let mut c = before.clone();
         c.settle(vec![answer]);
         assert_eq!((order(&c), &c.headline, c.unexplained), (order(&before), &before.headline, before.unexplained));

@@ -1,5 +1,5 @@
-//! The intervals and verdicts held against systems whose truth is known, because they are simulated. Seeds are fixed: a failure
-//! means that the arithmetic changed.
+//! The intervals and verdicts held against systems whose truth is known, because they are simulated. Seeds are fixed: a
+//! failure means that the arithmetic changed.
 
 use fingerpost_compare::{Options, Verdict, compare};
 use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process, Run, Unit};
@@ -22,7 +22,8 @@ impl System {
         Run { id: "simulated".into(), measurements, ..Run::default() }
     }
 
-    /// Process values with one-sided noise, as batches on a shared machine have: now and then a process is slow throughout.
+    /// Process values with one-sided noise, as batches on a shared machine have: now and then a process is slow
+    /// throughout.
     fn row(&self, i: usize, processes: usize, rng: &mut fastrand::Rng) -> Measurement {
         let level = 100.0 * (1.0 + i as f64) * self.factor * (self.between_runs * normal(rng)).exp();
         let mut process = || {
@@ -44,7 +45,12 @@ impl System {
             better: Better::Lower,
             outcome: Outcome::Measured,
             reason: None,
-            estimate: Some(Estimate { value, low: values[n / 4].min(value), high: values[n - 1 - n / 4].max(value), confidence: 0.95 }),
+            estimate: Some(Estimate {
+                value,
+                low: values[n / 4].min(value),
+                high: values[n - 1 - n / 4].max(value),
+                confidence: 0.95,
+            }),
             percentiles: None,
             processes,
         }
@@ -60,7 +66,8 @@ fn the_interval_covers_the_truth_as_often_as_it_says() {
     let mut rng = fastrand::Rng::with_seed(1);
     let (mut covered, mut rows) = (0, 0);
     for _ in 0..100 {
-        let c = compare(&[system(1.0).run(20, 12, &mut rng)], &[system(1.1).run(20, 12, &mut rng)], &Options::default());
+        let c =
+            compare(&[system(1.0).run(20, 12, &mut rng)], &[system(1.1).run(20, 12, &mut rng)], &Options::default());
         for r in c.rows.iter().filter_map(|r| r.ratio) {
             covered += usize::from(r.low <= 1.1 && 1.1 <= r.high);
             rows += 1;
@@ -145,7 +152,8 @@ fn rows_that_are_all_a_little_slower_are_found_together_and_not_alone() {
     let loud = |factor| System { factor, between_runs: 0.003, between_processes: 0.05 };
     let found = (0..50)
         .filter(|_| {
-            let c = compare(&[loud(1.0).run(12, 12, &mut rng)], &[loud(1.06).run(12, 12, &mut rng)], &Options::default());
+            let c =
+                compare(&[loud(1.0).run(12, 12, &mut rng)], &[loud(1.06).run(12, 12, &mut rng)], &Options::default());
             // Where chance makes one of them stand out it is told alone.
             let alone = c.rows.iter().any(|r| r.verdict == Verdict::Slower);
             assert!(c.pooled.iter().all(|p| p.verdict == Verdict::Slower));
@@ -185,7 +193,9 @@ fn pairs_resolve_what_drift_hides() {
         run.measurements[0].estimate = Some(Estimate { value: 125.0, low: 110.0, high: 140.0, confidence: 0.95 });
     }
     let row = |paired, starts| {
-        compare(std::slice::from_ref(&a), std::slice::from_ref(&b), &Options { threshold: 0.005, paired, starts }).rows[0].clone()
+        compare(std::slice::from_ref(&a), std::slice::from_ref(&b), &Options { threshold: 0.005, paired, starts }).rows
+            [0]
+        .clone()
     };
     assert_eq!((row(false, 0.0).verdict, row(true, 0.0).verdict), (Verdict::Unresolved, Verdict::Slower));
     // Two starts that differ by 5 % each: √2 · 1.96 · 5 % either way, besides what the pairs say.
@@ -198,7 +208,10 @@ fn pairs_resolve_what_drift_hides() {
 fn the_same_runs_always_give_the_same_answer() {
     let mut rng = fastrand::Rng::with_seed(6);
     let (a, b) = (system(1.0).run(10, 12, &mut rng), system(1.2).run(10, 12, &mut rng));
-    let text = || serde_json::to_string(&compare(std::slice::from_ref(&a), std::slice::from_ref(&b), &Options::default())).unwrap();
+    let text = || {
+        serde_json::to_string(&compare(std::slice::from_ref(&a), std::slice::from_ref(&b), &Options::default()))
+            .unwrap()
+    };
     assert_eq!(text(), text());
 }
 

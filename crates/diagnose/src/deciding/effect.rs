@@ -12,7 +12,8 @@ const LEAST_REQUESTS: u64 = 40;
 
 /// How many times faster requests were with the change; nothing where too little was seen.
 pub fn effect(pairs: &[Pair], by: Measure) -> Option<Estimate> {
-    let requests: u64 = pairs.iter().map(|p| p.base.requests.saturating_add(p.changed.requests)).fold(0, u64::saturating_add);
+    let requests: u64 =
+        pairs.iter().map(|p| p.base.requests.saturating_add(p.changed.requests)).fold(0, u64::saturating_add);
     let logs: Vec<f64> = pairs.iter().filter_map(|p| log_ratio(p, by)).collect();
     if requests < LEAST_REQUESTS {
         return None;
@@ -21,7 +22,8 @@ pub fn effect(pairs: &[Pair], by: Measure) -> Option<Estimate> {
     Some(Estimate { value: value.exp(), low: low.exp(), high: high.exp(), confidence: CONFIDENCE })
 }
 
-/// What the effect says: it matters from the share on from which a cause is suspected, of the time with the change or without.
+/// What the effect says: it matters from the share on from which a cause is suspected, of the time with the change or
+/// without.
 pub fn answer(effect: Option<&Estimate>) -> Answer {
     let matters = 1.0 / (1.0 - SUSPECTED.value);
     match effect {
@@ -33,9 +35,9 @@ pub fn answer(effect: Option<&Estimate>) -> Answer {
     }
 }
 
-/// The logarithm of how many times faster the changed side was. A stretch in which no request ended has half a one (Agresti, Categorical
-/// Data Analysis, 3.1.1: 0.5 added to each count), so that a server that stood still counts, and is not infinitely slow;
-/// a pair in which none ended at all says nothing of the change.
+/// The logarithm of how many times faster the changed side was. A stretch in which no request ended has half a one
+/// (Agresti, Categorical Data Analysis, 3.1.1: 0.5 added to each count), so that a server that stood still counts, and
+/// is not infinitely slow; a pair in which none ended at all says nothing of the change.
 fn log_ratio(pair: &Pair, by: Measure) -> Option<f64> {
     if pair.base.requests == 0 && pair.changed.requests == 0 {
         return None;
@@ -51,25 +53,27 @@ fn rate(asked: &Asked) -> Option<f64> {
     (asked.seconds > 0.0).then(|| (asked.requests as f64 + 0.5) / asked.seconds)
 }
 
-/// The Hodges-Lehmann estimate of the centre of differences with the exact interval of Wilcoxon's signed-rank test (Hollander, Wolfe and
-/// Chicken, Nonparametric Statistical Methods, 3.2 and 3.3): the median of all means of two (Walsh averages), and those of them that lie as
-/// far from the ends as the test's distribution allows. No shape is assumed but symmetry, which pairs in turns have when nothing was
-/// changed. Nothing for fewer than six.
+/// The Hodges-Lehmann estimate of the centre of differences with the exact interval of Wilcoxon's signed-rank test
+/// (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3.2 and 3.3): the median of all means of two
+/// (Walsh averages), and those of them that lie as far from the ends as the test's distribution allows. No shape is
+/// assumed but symmetry, which pairs in turns have when nothing was changed. Nothing for fewer than six.
 pub fn interval(differences: &[f64]) -> Option<(f64, f64, f64)> {
     let n = differences.len();
     if n < LEAST_PAIRS {
         return None;
     }
-    let mut walsh: Vec<f64> =
-        (0..n).flat_map(|i| (i..n).map(move |j| (i, j))).map(|(i, j)| (differences[i] + differences[j]) / 2.0).collect();
+    let mut walsh: Vec<f64> = (0..n)
+        .flat_map(|i| (i..n).map(move |j| (i, j)))
+        .map(|(i, j)| (differences[i] + differences[j]) / 2.0)
+        .collect();
     walsh.sort_by(f64::total_cmp);
     let middle = (walsh[(walsh.len() - 1) / 2] + walsh[walsh.len() / 2]) / 2.0;
     let end = critical(n, (1.0 - CONFIDENCE) / 2.0).checked_sub(1)?;
     Some((middle, walsh[end], walsh[walsh.len() - 1 - end]))
 }
 
-/// The place, from 1, of the Walsh average at which the interval ends: the largest c with P(T ≤ c − 1) at most `alpha`, of the signed-rank
-/// statistic T of n differences, whose distribution is counted; 0 where there is none.
+/// The place, from 1, of the Walsh average at which the interval ends: the largest c with P(T ≤ c − 1) at most `alpha`,
+/// of the signed-rank statistic T of n differences, whose distribution is counted; 0 where there is none.
 fn critical(n: usize, alpha: f64) -> usize {
     let most = n * (n + 1) / 2;
     // The share of all choices of signs with which the positive ranks add up to each sum.
@@ -94,7 +98,8 @@ mod tests {
     use super::*;
 
     fn pair(base: u64, changed: u64) -> Pair {
-        let asked = |requests: u64| Asked { requests, seconds: 0.1, latency_ns: (requests > 0).then(|| 1e8 / requests as f64) };
+        let asked =
+            |requests: u64| Asked { requests, seconds: 0.1, latency_ns: (requests > 0).then(|| 1e8 / requests as f64) };
         Pair { base: asked(base), changed: asked(changed) }
     }
 
@@ -135,7 +140,8 @@ mod tests {
         let stopped: Vec<Pair> = (0..8).map(|i| pair(0, 100 + i)).collect();
         assert_eq!(answer(effect(&stopped, Measure::Rate).as_ref()), Answer::Faster);
         assert_eq!(effect(&stopped, Measure::Latency), None, "of nothing there is no latency");
-        let dead = [pair(100, 200), pair(100, 200), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0)];
+        let dead =
+            [pair(100, 200), pair(100, 200), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0)];
         assert_eq!(effect(&dead, Measure::Rate), None, "a server that ended says nothing of the change");
         let silence = [pair(1, 2); 8];
         assert_eq!((effect(&silence, Measure::Rate), answer(None)), (None, Answer::Unresolved));

@@ -1,8 +1,9 @@
-//! Deciding experiments: what to change where passive signs leave causes that look alike, and what the requests' answer says.
+//! Deciding experiments: what to change where passive signs leave causes that look alike, and what the requests' answer
+//! says.
 //!
-//! Pure: suspects and what can be changed come in, and which experiments to make go out ([`plan()`]); paired stretches come in, and the
-//! effect with its interval goes out ([`effect()`]); findings and experiments come in, and findings go out that the answers have changed
-//! ([`verdict()`]). Who carries an experiment out is elsewhere.
+//! Pure: suspects and what can be changed come in, and which experiments to make go out ([`plan()`]); paired stretches
+//! come in, and the effect with its interval goes out ([`effect()`]); findings and experiments come in, and findings go
+//! out that the answers have changed ([`verdict()`]). Who carries an experiment out is elsewhere.
 
 mod effect;
 mod plan;
@@ -19,10 +20,11 @@ use fingerpost_record::Change;
 pub struct Decides {
     /// The change.
     pub change: Change,
-    /// The causes that it takes away: where requests are faster with it, the one of them that was suspected most is guilty.
+    /// The causes that it takes away: where requests are faster with it, the one of them that was suspected most is
+    /// guilty.
     pub causes: &'static [&'static str],
-    /// Whether it takes them away whole, so that requests that are as fast as before clear them. A higher weight may help nothing
-    /// against a neighbour in another group, and holding one neighbour says nothing of others.
+    /// Whether it takes them away whole, so that requests that are as fast as before clear them. A higher weight may
+    /// help nothing against a neighbour in another group, and holding one neighbour says nothing of others.
     pub clears: bool,
     /// How long a stretch is at least, in seconds.
     pub stretch_s: f64,
@@ -32,12 +34,14 @@ pub struct Decides {
     pub settle_s: f64,
 }
 
-/// The kernel accounts quotas in periods of 100 ms: a stretch has several, and what the period before left over is not counted.
+/// The kernel accounts quotas in periods of 100 ms: a stretch has several, and what the period before left over is not
+/// counted.
 const QUOTA_PERIOD_S: f64 = 0.1;
 /// Stretches of changes that act at once.
 const SHORT_S: f64 = 0.1;
 const LONGEST_S: f64 = 0.5;
-/// How long the scheduler takes to move threads to CPUs that they may use now: its balancing runs every few milliseconds when busy.
+/// How long the scheduler takes to move threads to CPUs that they may use now: its balancing runs every few
+/// milliseconds when busy.
 const BALANCED_S: f64 = 0.02;
 /// A neighbour is held for no longer than this, settling included.
 pub const LONGEST_HOLD_S: f64 = 0.1;
@@ -79,7 +83,15 @@ mod tests {
 
     #[test]
     fn every_change_is_there_once_and_names_causes_that_there_are() {
-        let all = [Change::Priority, Change::Weight, Change::Quota, Change::Cpus, Change::Hold, Change::Client, Change::HugePages];
+        let all = [
+            Change::Priority,
+            Change::Weight,
+            Change::Quota,
+            Change::Cpus,
+            Change::Hold,
+            Change::Client,
+            Change::HugePages,
+        ];
         for change in all {
             assert_eq!(DECIDES.iter().filter(|d| d.change == change).count(), 1);
             let d = decides(change);

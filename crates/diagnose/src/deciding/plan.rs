@@ -44,9 +44,9 @@ pub struct Planned {
     weight: f64,
 }
 
-/// The experiments to make, the one about the largest share first, at most `most` of them. An offer is taken where it decides about a cause
-/// that is accused, or about one that could not be judged while somebody is accused, and that is told of no other; where the user asked, also
-/// with nobody accused.
+/// The experiments to make, the one about the largest share first, at most `most` of them. An offer is taken where it
+/// decides about a cause that is accused, or about one that could not be judged while somebody is accused, and that is
+/// told of no other; where the user asked, also with nobody accused.
 pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: usize) -> Vec<Planned> {
     let accused: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let undecided = accused.len() > 1 || accused.first().is_some_and(|f| f.status == Status::Suspected);
@@ -69,8 +69,13 @@ pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: 
         let tests: Vec<(&'static str, f64)> = shares.flatten().collect();
         let weight = tests.iter().map(|(_, share)| *share).fold(0.0, f64::max);
         // That it cannot be made is worth telling where it would decide about somebody who is accused.
-        let worth_telling = o.hindrance.is_none() || accused.iter().any(|f| decides(o.change).causes.contains(&f.cause.as_str()));
-        (!tests.is_empty() && worth_telling).then(|| Planned { offer, tests: tests.iter().map(|(cause, _)| *cause).collect(), weight })
+        let worth_telling =
+            o.hindrance.is_none() || accused.iter().any(|f| decides(o.change).causes.contains(&f.cause.as_str()));
+        (!tests.is_empty() && worth_telling).then(|| Planned {
+            offer,
+            tests: tests.iter().map(|(cause, _)| *cause).collect(),
+            weight,
+        })
     };
     let mut all: Vec<Planned> = offers.iter().enumerate().filter_map(planned).collect();
     all.sort_by(|a, b| b.weight.total_cmp(&a.weight));
@@ -96,8 +101,9 @@ impl Course {
     }
 }
 
-/// How an experiment with this change goes where so many requests come a second and take so many seconds in the mean: long enough for
-/// requests to be counted, within what the change allows. Nobody but the server is kept changed for longer because requests are few.
+/// How an experiment with this change goes where so many requests come a second and take so many seconds in the mean:
+/// long enough for requests to be counted, within what the change allows. Nobody but the server is kept changed for
+/// longer because requests are few.
 pub fn course(change: Change, rate: f64, latency_s: f64) -> Course {
     let d = decides(change);
     let wanted = if rate > 0.0 { WANTED / rate } else { d.longest_s };
@@ -115,7 +121,14 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: vec!["as seen".into()], relation: None }
+        Finding {
+            cause: cause.into(),
+            layer: Layer::Scheduler,
+            status,
+            share,
+            evidence: vec!["as seen".into()],
+            relation: None,
+        }
     }
 
     fn offers(changes: &[Change]) -> Vec<Offer> {
@@ -149,14 +162,22 @@ mod tests {
         let lock = [finding("app.lock", Status::Suspected, 0.6)];
         assert_eq!(chosen(&lock, &ALL, Eagerness::WhereUndecided), []);
         let unknown = [finding("app.lock", Status::Suspected, 0.6), finding("cpu.quota", Status::NotJudged, 0.0)];
-        assert_eq!(chosen(&unknown, &ALL, Eagerness::WhereUndecided), [Change::Quota], "what could not be judged is asked");
+        assert_eq!(
+            chosen(&unknown, &ALL, Eagerness::WhereUndecided),
+            [Change::Quota],
+            "what could not be judged is asked"
+        );
     }
 
     #[test]
     fn what_is_told_of_an_accused_cause_is_not_asked_besides() {
         let mut left = finding("cpu.contention", Status::NotJudged, 0.0);
         let asked = |left: &Finding| {
-            let found = [finding("cpu.priority", Status::Suspected, 0.6), finding("cpu.quota", Status::Suspected, 0.2), left.clone()];
+            let found = [
+                finding("cpu.priority", Status::Suspected, 0.6),
+                finding("cpu.quota", Status::Suspected, 0.2),
+                left.clone(),
+            ];
             chosen(&found, &[Change::Hold, Change::Quota], Eagerness::WhereUndecided)
         };
         assert_eq!(asked(&left), [Change::Quota, Change::Hold]);
@@ -166,7 +187,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_is_told_where_somebody_is_accused_of_it() {
-        let findings = [finding("cpu.contention", Status::Suspected, 0.6), finding("memory.page_size", Status::NotJudged, 0.0)];
+        let findings =
+            [finding("cpu.contention", Status::Suspected, 0.6), finding("memory.page_size", Status::NotJudged, 0.0)];
         let mut offers = offers(&[Change::HugePages, Change::Weight]);
         offers.iter_mut().for_each(|o| o.hindrance = Some("which needs root".into()));
         let found = plan(&findings, &offers, Eagerness::WhereUndecided, 9);

@@ -9,14 +9,15 @@ use crate::judging::percent;
 
 /// The findings of one step, with what its experiments say of them.
 ///
-/// - *Faster*: the cause that the change takes away is guilty where the whole interval of what it takes away lies above the share that makes
-///   guilty, else suspected. Where the change takes several away, it is the one that was suspected most.
-/// - *As fast as before*: what the change takes away whole is cleared. Where it need not act (a weight, one neighbour of many), the
-///   sentence stands with the suspect, and its status as it was.
+/// - *Faster*: the cause that the change takes away is guilty where the whole interval of what it takes away lies above
+///   the share that makes guilty, else suspected. Where the change takes several away, it is the one that was suspected
+///   most.
+/// - *As fast as before*: what the change takes away whole is cleared. Where it need not act (a weight, one neighbour
+///   of many), the sentence stands with the suspect, and its status as it was.
 /// - Else nothing changes, and the sentence stands with the suspect.
 ///
-/// The share of a cause is what the change took away of the time. Suspects that no change decided about stay as they were: a sentence
-/// without an experiment is no less true. Applied to its own result it changes nothing.
+/// The share of a cause is what the change took away of the time. Suspects that no change decided about stay as they
+/// were: a sentence without an experiment is no less true. Applied to its own result it changes nothing.
 pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
     let mut found = findings.to_vec();
     let mut changed = false;
@@ -41,7 +42,8 @@ fn why_apart(measured: f64, seen: f64) -> String {
     };
     let (measured, seen) = (percent(measured), percent(seen));
     format!(
-        "{measured} is how much less time requests took with that change; {seen} is the part of it that was seen to go to this cause without the \
+        "{measured} is how much less time requests took with that change; {seen} is the part of it that was seen to go \
+         to this cause without the \
          change{why}"
     )
 }
@@ -55,13 +57,20 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
         return false;
     }
     let rank = |f: &Finding| (f.status, -f.share);
-    let most = found.iter().filter(|f| tested(f)).min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let most = found
+        .iter()
+        .filter(|f| tested(f))
+        .min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal));
     let Some(name) = most.map(|f| f.cause.clone()).or_else(|| unlisted(experiment, found)) else { return false };
     let earlier: Vec<String> = all.iter().map(Experiment::sentence).collect();
-    for f in found.iter_mut().filter(|f| f.cause == name || (tested(f) && experiment.answer == Answer::Same && f.status.accuses())) {
+    for f in found
+        .iter_mut()
+        .filter(|f| f.cause == name || (tested(f) && experiment.answer == Answer::Same && f.status.accuses()))
+    {
         match (experiment.answer, &experiment.effect) {
             (Answer::Faster, Some(e)) => {
-                let seen = Some(f.share).filter(|_| f.status.accuses() && !f.evidence.iter().any(|s| earlier.contains(s)));
+                let seen =
+                    Some(f.share).filter(|_| f.status.accuses() && !f.evidence.iter().any(|s| earlier.contains(s)));
                 f.share = 1.0 - 1.0 / e.value;
                 let apart = seen.filter(|seen| !f.evidence.is_empty() && (f.share - seen).abs() > APART);
                 f.evidence.splice(0..0, apart.map(|seen| why_apart(f.share, seen)));
@@ -94,7 +103,14 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: vec!["as seen".into()], relation: None }
+        Finding {
+            cause: cause.into(),
+            layer: Layer::Scheduler,
+            status,
+            share,
+            evidence: vec!["as seen".into()],
+            relation: None,
+        }
     }
 
     fn experiment(change: Change, tests: &[&str], low: f64, high: f64) -> Experiment {
@@ -132,16 +148,24 @@ mod tests {
     #[test]
     fn a_share_that_was_measured_is_told_from_the_one_that_was_seen() {
         let weight = experiment(Change::Weight, &["cpu.contention"], 1.85, 1.99);
-        let after =
-            |seen: f64| verdict(&[finding("cpu.contention", Status::Suspected, seen)], std::slice::from_ref(&weight)).remove(0).evidence;
+        let after = |seen: f64| {
+            verdict(&[finding("cpu.contention", Status::Suspected, seen)], std::slice::from_ref(&weight))
+                .remove(0)
+                .evidence
+        };
         let more = after(0.078);
         assert_eq!(more.len(), 3, "{more:?}");
         assert!(
-            more[1].starts_with("48 % is how much less time") && more[1].contains("; 7.8 % is the part of it that was seen"),
+            more[1].starts_with("48 % is how much less time")
+                && more[1].contains("; 7.8 % is the part of it that was seen"),
             "{}",
             more[1]
         );
-        assert!(more[1].contains("indirectly") && after(0.9)[1].contains("spent on something else"), "{:?}", after(0.9));
+        assert!(
+            more[1].contains("indirectly") && after(0.9)[1].contains("spent on something else"),
+            "{:?}",
+            after(0.9)
+        );
         assert_eq!(after(0.46).len(), 2, "alike");
         let held = experiment(Change::Hold, &["cpu.contention"], 1.2, 1.3);
         let both = verdict(&[finding("cpu.contention", Status::Suspected, 0.47)], &[weight.clone(), held]);
@@ -170,11 +194,18 @@ mod tests {
 
     #[test]
     fn a_small_effect_is_a_suspicion_and_a_cause_that_nobody_named_is_named() {
-        let small = verdict(&[finding("cpu.quota", Status::Guilty, 0.5)], &[experiment(Change::Quota, &["cpu.quota"], 1.06, 1.2)]);
+        let small = verdict(
+            &[finding("cpu.quota", Status::Guilty, 0.5)],
+            &[experiment(Change::Quota, &["cpu.quota"], 1.06, 1.2)],
+        );
         assert_eq!(told(&small), [("cpu.quota", Status::Suspected)]);
         let named = verdict(&[], &[experiment(Change::Quota, &["cpu.quota"], 1.9, 2.1)]);
         assert_eq!(told(&named), [("cpu.quota", Status::Guilty)]);
-        assert_eq!(verdict(&[], &[experiment(Change::Quota, &["app.lock"], 1.9, 2.1)]), [], "a record cannot accuse whom it likes");
+        assert_eq!(
+            verdict(&[], &[experiment(Change::Quota, &["app.lock"], 1.9, 2.1)]),
+            [],
+            "a record cannot accuse whom it likes"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Suspects measured again beside random controls of their group.
 //!
-//! A suspect was chosen because it was the furthest out, so that its first figure flatters the accusation. The second one was not
-//! chosen by anything; the controls tell what these later minutes did to everybody.
+//! A suspect was chosen because it was the furthest out, so that its first figure flatters the accusation. The second
+//! one was not chosen by anything; the controls tell what these later minutes did to everybody.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,15 @@ pub struct Confirmation {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// The chance of so much by chance alone, for this one test: the spread's, or the share of hosts that were as slow once without being
-    /// so again, whichever is larger.
+    /// The chance of so much by chance alone, for this one test: the spread's, or the share of hosts that were as slow
+    /// once without being so again, whichever is larger.
     pub p: f64,
     /// How many controls it was held against.
     pub controls: usize,
 }
 
-/// Holds a suspect's second figure in the unit that accused it against those of the controls. Nothing without a control.
+/// Holds a suspect's second figure in the unit that accused it against those of the controls. Nothing without a
+/// control.
 pub fn confirm(first: &Excess, again: (f64, f64), controls: &[(f64, f64)]) -> Option<Confirmation> {
     let mut logs: Vec<f64> = controls.iter().map(|c| c.0).collect();
     let centre = (!logs.is_empty()).then(|| super::robust::median(&mut logs))?;
@@ -48,7 +49,8 @@ pub fn confirm(first: &Excess, again: (f64, f64), controls: &[(f64, f64)]) -> Op
 /// Controls that say something of their spread.
 const KNOW_SPREAD: usize = 4;
 
-/// A test of a confirmation: the host and what measuring it again said, beside the first figures of the group in the same unit.
+/// A test of a confirmation: the host and what measuring it again said, beside the first figures of the group in the
+/// same unit.
 pub struct Tested<'a> {
     /// The host, by number.
     pub host: usize,
@@ -60,9 +62,9 @@ pub struct Tested<'a> {
 
 /// Which of these tests stand, over all suspects of a group (Benjamini and Hochberg at `CHANCE`).
 ///
-/// Where noise has a long tail, no spread tells how often a host is far out by chance. The sweep does: of hosts that were far out once and
-/// were not so again it is known that it was chance. The share of such hosts among all is the chance that one of them is out twice, and a
-/// test whose chance is smaller than that is taken to be that.
+/// Where noise has a long tail, no spread tells how often a host is far out by chance. The sweep does: of hosts that
+/// were far out once and were not so again it is known that it was chance. The share of such hosts among all is the
+/// chance that one of them is out twice, and a test whose chance is smaller than that is taken to be that.
 pub fn stand(tests: &mut [Tested]) -> Vec<bool> {
     let again: BTreeSet<usize> = tests.iter().filter(|t| t.said.p <= CHANCE).map(|t| t.host).collect();
     for test in tests.iter_mut() {
@@ -85,7 +87,8 @@ mod tests {
     use super::super::Unit;
     use super::*;
 
-    const FIRST: Excess = Excess { host: 0, unit: Unit::All, effect: 0.2, low: 0.15, high: 0.25, scale: 0.02, df: 20.0, p: 1e-9 };
+    const FIRST: Excess =
+        Excess { host: 0, unit: Unit::All, effect: 0.2, low: 0.15, high: 0.25, scale: 0.02, df: 20.0, p: 1e-9 };
 
     fn stands(first: &Excess, again: (f64, f64), controls: &[(f64, f64)]) -> bool {
         let said = confirm(first, again, controls).unwrap();
@@ -115,12 +118,15 @@ mod tests {
     fn where_many_are_out_once_by_chance_to_be_out_twice_is_chance_too() {
         let said = |p: f64| Confirmation { effect: 0.19, low: 0.15, high: 0.23, p, controls: 4 };
         // Of a hundred hosts twenty were as slow once; all were measured again, and one was so again.
-        let first: Vec<Option<(f64, f64)>> = (0..100).map(|host| Some((if host < 20 { 0.2 } else { 0.0 }, 0.01))).collect();
-        let mut tests: Vec<Tested> =
-            (0..20).map(|host| Tested { host, said: said(if host == 0 { 1e-6 } else { 0.5 }), first: &first }).collect();
+        let first: Vec<Option<(f64, f64)>> =
+            (0..100).map(|host| Some((if host < 20 { 0.2 } else { 0.0 }, 0.01))).collect();
+        let mut tests: Vec<Tested> = (0..20)
+            .map(|host| Tested { host, said: said(if host == 0 { 1e-6 } else { 0.5 }), first: &first })
+            .collect();
         assert!(stand(&mut tests).iter().all(|stands| !stands));
         // Where it alone was, it is slow.
-        let first: Vec<Option<(f64, f64)>> = (0..100).map(|host| Some((if host == 0 { 0.2 } else { 0.0 }, 0.01))).collect();
+        let first: Vec<Option<(f64, f64)>> =
+            (0..100).map(|host| Some((if host == 0 { 0.2 } else { 0.0 }, 0.01))).collect();
         assert_eq!(stand(&mut [Tested { host: 0, said: said(1e-6), first: &first }]), [true]);
     }
 }

@@ -4,7 +4,8 @@ use super::robust::{Place, median};
 
 /// Rows of a family that a host must have for the family to be judged, at least.
 const ROWS_OF_A_FAMILY: usize = 3;
-/// Rows of one run share its minutes: a hundred of them that agree are no hundred independent witnesses (as `compare::spread`).
+/// Rows of one run share its minutes: a hundred of them that agree are no hundred independent witnesses (as
+/// `compare::spread`).
 const INDEPENDENT: f64 = 8.0;
 /// Hosts whose figures are read together: a cache line of 64 bytes has those of 16.
 const BLOCK: usize = 64;
@@ -20,8 +21,9 @@ pub enum Unit {
     Row(u32),
 }
 
-/// The figures of a group of peers: for each row a value per host, as the logarithm of a cost (more is slower), with the standard deviation
-/// that the host's own interval states. A figure that was not observed is NaN, and takes part in nothing.
+/// The figures of a group of peers: for each row a value per host, as the logarithm of a cost (more is slower), with
+/// the standard deviation that the host's own interval states. A figure that was not observed is NaN, and takes part in
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct Grid {
     hosts: usize,
@@ -37,7 +39,8 @@ impl Grid {
         Grid { hosts, logs: vec![f32::NAN; cells], own: vec![f32::NAN; cells], families }
     }
 
-    /// States a figure: the logarithm of a cost, and one standard deviation of it. What is not finite stays not observed.
+    /// States a figure: the logarithm of a cost, and one standard deviation of it. What is not finite stays not
+    /// observed.
     pub fn set(&mut self, host: usize, row: usize, log: f64, own: f64) {
         if log.is_finite() && own.is_finite() && own >= 0.0 {
             let at = row * self.hosts + host;
@@ -87,7 +90,8 @@ impl Grid {
         families
     }
 
-    /// Per host the middle of a centred grid's rows of a family, or of all rows; nothing for a host with less than half of them.
+    /// Per host the middle of a centred grid's rows of a family, or of all rows; nothing for a host with less than half
+    /// of them.
     pub fn together(&self, family: Option<u8>) -> Vec<Option<(f64, f64)>> {
         let hosts: Vec<usize> = (0..self.hosts).collect();
         self.together_of(family, &hosts)
@@ -103,9 +107,11 @@ impl Grid {
         by_every_cpu(&blocks, |block| self.block(&rows, block)).concat()
     }
 
-    /// The middles of some neighbouring hosts in these rows. A row's figures are side by side: row by row they are read once.
+    /// The middles of some neighbouring hosts in these rows. A row's figures are side by side: row by row they are read
+    /// once.
     fn block(&self, rows: &[usize], hosts: &[usize]) -> Vec<Option<(f64, f64)>> {
-        let mut figures: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len())); hosts.len()];
+        let mut figures: Vec<(Vec<f64>, Vec<f64>)> =
+            vec![(Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len())); hosts.len()];
         for row in rows {
             let (of_row, own_of_row) = self.cells(*row);
             for ((logs, own), host) in figures.iter_mut().zip(hosts).filter(|(_, host)| !of_row[**host].is_nan()) {
@@ -137,11 +143,15 @@ pub fn by_every_cpu<T: Sync, U: Send>(of: &[T], one: impl Fn(&T) -> U + Sync) ->
     std::thread::scope(|scope| {
         let part = |part| scope.spawn(move || <[T]>::iter(part).map(one).collect::<Vec<_>>());
         let parts: Vec<_> = of.chunks(of.len().div_ceil(threads).max(1)).map(part).collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     })
 }
 
-/// The middle of a host's figures in one unit, with its standard deviation: of a single row that row's own. Nothing for none.
+/// The middle of a host's figures in one unit, with its standard deviation: of a single row that row's own. Nothing for
+/// none.
 pub fn middle(figures: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (mut logs, mut own): (Vec<f64>, Vec<f64>) = figures.iter().copied().unzip();
     (!logs.is_empty()).then(|| (median(&mut logs), median(&mut own) / (figures.len() as f64).min(INDEPENDENT).sqrt()))

@@ -3,10 +3,12 @@
 use super::LEAST;
 use super::robust::{Place, median};
 
-/// The smaller part must have this share of the hosts, and so many of them: what is fewer are single hosts that are slow.
+/// The smaller part must have this share of the hosts, and so many of them: what is fewer are single hosts that are
+/// slow.
 const SHARE: f64 = 0.3;
 const MEMBERS: usize = 3;
-/// How far apart the middles of the parts are, in standard deviations within them; a normal distribution cut in its middle gives 2.6.
+/// How far apart the middles of the parts are, in standard deviations within them; a normal distribution cut in its
+/// middle gives 2.6.
 const APART: f64 = 6.0;
 /// How wide the gap between the parts is, in the same.
 const GAP: f64 = 2.5;
@@ -24,12 +26,14 @@ pub struct Populations {
 
 /// Two populations, when these values, one a host, are two and at least 5 % apart.
 pub fn of(values: &[Option<(f64, f64)>]) -> Option<Populations> {
-    let mut sorted: Vec<(f64, f64, usize)> = values.iter().enumerate().filter_map(|(i, v)| v.map(|(x, own)| (x, own, i))).collect();
+    let mut sorted: Vec<(f64, f64, usize)> =
+        values.iter().enumerate().filter_map(|(i, v)| v.map(|(x, own)| (x, own, i))).collect();
     let least = ((sorted.len() as f64 * SHARE).ceil() as usize).max(MEMBERS);
     if sorted.len() < super::FEWEST || sorted.len() < 2 * least {
         return None;
     }
-    // Each part's middle is that of at least so many hosts: where even these two are close together, nobody need be sorted.
+    // Each part's middle is that of at least so many hosts: where even these two are close together, nobody need be
+    // sorted.
     let count = sorted.len();
     let outer = (least / 2).saturating_sub(1);
     let mut at = |rank: usize| sorted.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1.0;
@@ -72,7 +76,9 @@ mod tests {
     #[test]
     fn eight_hosts_of_one_kind_are_hardly_ever_two() {
         let mut rng = fastrand::Rng::with_seed(6);
-        let two = (0..500).filter(|_| of(&(0..8).map(|_| Some((normal(&mut rng) * 0.03, 0.02))).collect::<Vec<_>>()).is_some()).count();
+        let two = (0..500)
+            .filter(|_| of(&(0..8).map(|_| Some((normal(&mut rng) * 0.03, 0.02))).collect::<Vec<_>>()).is_some())
+            .count();
         assert!(two <= 5, "{two} of 500");
     }
 }

@@ -4,13 +4,15 @@ use fingerpost_measure::special::{t_upper, z_two_sided};
 
 /// What makes the median absolute deviation the standard deviation of a normal distribution: 1/Φ⁻¹(3/4).
 const OF_NORMAL: f64 = 1.4826;
-/// The efficiency of the median absolute deviation against the standard deviation (Rousseeuw and Croux, 1993, “Alternatives to the
-/// Median Absolute Deviation”, table 1: 36.74 %). The spread of n hosts is known as well as that of so many of them would be by the other.
+/// The efficiency of the median absolute deviation against the standard deviation (Rousseeuw and Croux, 1993,
+/// “Alternatives to the Median Absolute Deviation”, table 1: 36.74 %). The spread of n hosts is known as well as that
+/// of so many of them would be by the other.
 const EFFICIENCY: f64 = 0.3674;
-/// Degrees of freedom that the hosts' own intervals count for, as for the runs of a comparison (`compare::spread::PRIOR_RUNS`).
+/// Degrees of freedom that the hosts' own intervals count for, as for the runs of a comparison
+/// (`compare::spread::PRIOR_RUNS`).
 const OWN_DF: f64 = 8.0;
-/// Hosts further apart than so many times their own intervals contradict them: the F-distribution's 95 % at 3 and 8 degrees of freedom is
-/// 4.07, which is this squared.
+/// Hosts further apart than so many times their own intervals contradict them: the F-distribution's 95 % at 3 and 8
+/// degrees of freedom is 4.07, which is this squared.
 pub(super) const CONTRADICTED: f64 = 2.0;
 
 /// The middle and the spread of a unit over its peers.
@@ -58,8 +60,9 @@ impl Place {
 /// The share of hosts, fastest first, of whose places the tail is made.
 const OF_TAIL: f64 = 0.1;
 
-/// The largest standard deviation of a normal distribution that one of the fastest hosts' places asks for (Blom's plotting positions). Hosts
-/// that are slow are in the other tail: what is as far out on this side as on that is how hosts differ, whatever the middle half says.
+/// The largest standard deviation of a normal distribution that one of the fastest hosts' places asks for (Blom's
+/// plotting positions). Hosts that are slow are in the other tail: what is as far out on this side as on that is how
+/// hosts differ, whatever the middle half says.
 fn tail(centre: f64, values: &mut [f64]) -> f64 {
     let n = values.len();
     let fastest = ((n as f64 * OF_TAIL) as usize).max(1);

@@ -1,7 +1,9 @@
-//! What a roll-out changed: the hosts that got it before and after, beside those that did not (difference in differences).
+//! What a roll-out changed: the hosts that got it before and after, beside those that did not (difference in
+//! differences).
 //!
-//! Both kinds lived through the same days. What moved them all (a season of the hall's temperature, a busier file server) is in the
-//! controls too, and comes off. The estimate is the difference of the median changes, and its error that of two medians.
+//! Both kinds lived through the same days. What moved them all (a season of the hall's temperature, a busier file
+//! server) is in the controls too, and comes off. The estimate is the difference of the median changes, and its error
+//! that of two medians.
 
 use fingerpost_measure::special::t_two_sided;
 
@@ -25,8 +27,8 @@ pub struct Effect {
     pub controls: usize,
 }
 
-/// The effect from each host's change (after less before, logarithms, with its own standard deviation). Nothing with fewer than
-/// [`FEWEST`] hosts that got it, or with some controls but fewer.
+/// The effect from each host's change (after less before, logarithms, with its own standard deviation). Nothing with
+/// fewer than [`FEWEST`] hosts that got it, or with some controls but fewer.
 pub fn rollout(treated: &[(f64, f64)], controls: &[(f64, f64)]) -> Option<Effect> {
     if treated.len() < FEWEST || (1..FEWEST).contains(&controls.len()) {
         return None;
@@ -38,7 +40,8 @@ pub fn rollout(treated: &[(f64, f64)], controls: &[(f64, f64)]) -> Option<Effect
     let variance: f64 = parts.iter().map(|p| p.0).sum();
     // Welch and Satterthwaite.
     let df = variance.powi(2) / parts.iter().map(|(v, df)| v * v / df).sum::<f64>().max(f64::MIN_POSITIVE);
-    let (log, scale, df) = (with.centre - without.map_or(0.0, |place| place.centre), variance.sqrt(), df.clamp(1.0, 1e6));
+    let (log, scale, df) =
+        (with.centre - without.map_or(0.0, |place| place.centre), variance.sqrt(), df.clamp(1.0, 1e6));
     let half = t_two_sided(0.95, df) * scale;
     let p = (2.0 * chance(log.abs(), scale, df)).min(1.0);
     Some(Effect { log, low: log - half, high: log + half, p, treated: treated.len(), controls: controls.len() })
@@ -67,7 +70,8 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(10);
         let mut covered = 0;
         for _ in 0..1000 {
-            let mut changes = |n: usize, by: f64| (0..n).map(|_| (by + 0.02 * normal(&mut rng), 0.0)).collect::<Vec<_>>();
+            let mut changes =
+                |n: usize, by: f64| (0..n).map(|_| (by + 0.02 * normal(&mut rng), 0.0)).collect::<Vec<_>>();
             let effect = rollout(&changes(20, 0.1), &changes(30, 0.03)).unwrap();
             covered += i32::from((effect.low..=effect.high).contains(&0.07));
         }

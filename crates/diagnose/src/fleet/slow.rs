@@ -33,8 +33,8 @@ pub struct Excess {
     pub p: f64,
 }
 
-/// More hosts than this share of the group, and than [`FEW`], that are beyond it in one unit are no single hosts: the group is of
-/// several kinds there, or its spread has a long tail, and the median absolute deviation knows neither.
+/// More hosts than this share of the group, and than [`FEW`], that are beyond it in one unit are no single hosts: the
+/// group is of several kinds there, or its spread has a long tail, and the median absolute deviation knows neither.
 const MANY: f64 = 0.1;
 /// So many hosts may be beyond a group of any size.
 const FEW: usize = 2;
@@ -71,7 +71,8 @@ pub fn judge(grid: &mut Grid) -> Judged {
     }
     let families = grid.families().into_iter().map(Unit::Family);
     let rows = (0..grid.rows() as u32).map(Unit::Row);
-    // Each kind of unit is controlled by itself: a thousand rows would else ask more of the one figure that a host has for all of them.
+    // Each kind of unit is controlled by itself: a thousand rows would else ask more of the one figure that a host has
+    // for all of them.
     let strata: [Vec<Unit>; 3] = [vec![Unit::All], families.collect(), rows.collect()];
     let mut stand = Vec::new();
     for units in &strata {
@@ -119,13 +120,23 @@ fn of_unit(unit: Unit, values: &[Option<(f64, f64)>]) -> (usize, Vec<Excess>) {
         let scale = scale.hypot(place.error_of_centre());
         (effect > WORTH_COMPUTING * scale).then(|| {
             let half = half_of * scale;
-            Excess { host, unit, effect, low: effect - half, high: effect + half, scale, df, p: chance(effect, scale, df) }
+            Excess {
+                host,
+                unit,
+                effect,
+                low: effect - half,
+                high: effect + half,
+                scale,
+                df,
+                p: chance(effect, scale, df),
+            }
         })
     };
     (seen.len(), values.iter().enumerate().filter_map(beyond).collect())
 }
 
-/// Benjamini and Hochberg (1995) over all tests, of which only the smallest chances are at hand; then those that reach 5 %.
+/// Benjamini and Hochberg (1995) over all tests, of which only the smallest chances are at hand; then those that reach
+/// 5 %.
 fn control(mut candidates: Vec<Excess>, tests: usize) -> Vec<Excess> {
     candidates.sort_by(|a, b| a.p.total_cmp(&b.p).then(b.effect.total_cmp(&a.effect)));
     let stands = |(rank, e): (usize, &Excess)| e.p <= FALSE_DISCOVERIES * (rank + 1) as f64 / tests as f64;
@@ -145,7 +156,8 @@ pub(crate) mod tests {
         radius * (std::f64::consts::TAU * rng.f64()).cos()
     }
 
-    /// Hosts that differ by 1 %, measured to 1.5 %, in 30 rows of 3 families; `slow` says by how much a host is slow in a row.
+    /// Hosts that differ by 1 %, measured to 1.5 %, in 30 rows of 3 families; `slow` says by how much a host is slow in
+    /// a row.
     fn made(hosts: usize, seed: u64, slow: impl Fn(usize, usize) -> f64) -> Grid {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut grid = Grid::new(hosts, (0..30).map(|row| (row / 10) as u8).collect());
@@ -164,14 +176,20 @@ pub(crate) mod tests {
             let judged = judge(&mut made(hosts, 1, |host, row| if host == 3 && row / 10 == 1 { 0.15 } else { 0.0 }));
             assert!(judged.resolved && judged.populations.is_empty());
             let accused = judged.accused();
-            assert_eq!(accused.iter().map(|e| (e.host, e.unit)).collect::<Vec<_>>(), [(3, Unit::Family(1))], "{hosts} hosts");
+            assert_eq!(
+                accused.iter().map(|e| (e.host, e.unit)).collect::<Vec<_>>(),
+                [(3, Unit::Family(1))],
+                "{hosts} hosts"
+            );
             assert!((accused[0].effect - 1.15_f64.ln()).abs() < 0.02 && accused[0].low > 0.1);
         }
     }
 
     #[test]
     fn equal_hosts_are_hardly_ever_accused() {
-        let accused = (0..100).filter(|seed| !judge(&mut made(8 + *seed as usize % 40, *seed, |_, _| 0.0)).excesses.is_empty()).count();
+        let accused = (0..100)
+            .filter(|seed| !judge(&mut made(8 + *seed as usize % 40, *seed, |_, _| 0.0)).excesses.is_empty())
+            .count();
         assert!(accused <= 3, "{accused} of 100 sweeps");
     }
 
@@ -198,7 +216,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_tenth_of_the_hosts_and_more_are_told_together_and_not_accused() {
-        let judged = judge(&mut made(40, 6, |host, row| if host < 7 && row == 4 { 0.4 + 0.1 * host as f64 } else { 0.0 }));
+        let judged =
+            judge(&mut made(40, 6, |host, row| if host < 7 && row == 4 { 0.4 + 0.1 * host as f64 } else { 0.0 }));
         assert!(judged.excesses.is_empty(), "{:?}", judged.accused());
         let (unit, many) = &judged.populations[0];
         assert_eq!((*unit, many.slower.len(), many.faster.len()), (Unit::Row(4), 7, 33));
@@ -222,7 +241,8 @@ pub(crate) mod tests {
 
     #[test]
     fn the_control_is_that_of_the_1995_paper() {
-        let excess = |p: f64| Excess { host: 0, unit: Unit::All, effect: 1.0, low: 0.9, high: 1.1, scale: 0.1, df: 9.0, p };
+        let excess =
+            |p: f64| Excess { host: 0, unit: Unit::All, effect: 1.0, low: 0.9, high: 1.1, scale: 0.1, df: 9.0, p };
         // At 0.01 over four tests the limits are 0.0025, 0.005, 0.0075, 0.01: the third carries the second.
         let kept = control([0.001, 0.006, 0.007, 0.5].map(excess).to_vec(), 4);
         assert_eq!(kept.iter().map(|e| e.p).collect::<Vec<_>>(), [0.001, 0.006, 0.007]);

@@ -14,10 +14,12 @@ pub const SETTING: &str = "app.setting";
 /// The cause of swap that is somewhere else.
 pub const PLACEMENT: &str = "memory.swap_place";
 
-/// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had its part.
+/// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had
+/// its part.
 pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
-    let places: Vec<usize> =
-        (0..view.changes.len()).filter(|place| view.items.iter().any(|i| i.slower && i.row.changes.contains(place))).collect();
+    let places: Vec<usize> = (0..view.changes.len())
+        .filter(|place| view.items.iter().any(|i| i.slower && i.row.changes.contains(place)))
+        .collect();
     if places.is_empty() {
         return None;
     }
@@ -32,7 +34,9 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     evidence.extend(view.items.iter().filter(|i| i.slower && concerned(i)).map(|i| i.row.words()).take(3));
     if let Some(what) = view.machines.differ() {
         let settle = if view.measured_here { " (compare --settle measures it)" } else { "" };
-        evidence.push(format!("the {what} differ too, so that how much of the difference is the change's is not known{settle}"));
+        evidence.push(format!(
+            "the {what} differ too, so that how much of the difference is the change's is not known{settle}"
+        ));
         return Some(Finding::new(cause, layer, Status::Suspected, 0.0, evidence));
     }
     let share = view.claim(|i| if concerned(i) { i.left } else { 0.0 }) / total;
@@ -44,7 +48,8 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     Some(Finding::new(cause, layer, status, share, evidence))
 }
 
-/// What several changes together are: another program, whatever its settings; swap elsewhere, where nothing else was changed.
+/// What several changes together are: another program, whatever its settings; swap elsewhere, where nothing else was
+/// changed.
 fn cause_of(changes: &[&Changed]) -> (&'static str, Layer) {
     match () {
         () if changes.iter().any(|c| c.kind == Kind::Build) => (BUILD, Layer::Application),
@@ -53,7 +58,8 @@ fn cause_of(changes: &[&Changed]) -> (&'static str, Layer) {
     }
 }
 
-/// Facts of the hosts that differ besides the compilers, and besides the swap areas where their placement is what was changed.
+/// Facts of the hosts that differ besides the compilers, and besides the swap areas where their placement is what was
+/// changed.
 fn others(view: &View, changes: &[&Changed]) -> Vec<String> {
     let placed = changes.iter().any(|c| c.kind == Kind::Placement);
     let differences = hosts::differences(view.fast.facts, view.slow.facts);

@@ -19,7 +19,8 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     }
     let slower: Vec<&Item> = rows.iter().copied().filter(|i| i.slower).collect();
     if 2 * slower.len() <= rows.len() {
-        let by_work = view.machines.same_processor == Some(false) && slower.len() as f64 >= PART_OF_WORK.value * rows.len() as f64;
+        let by_work = view.machines.same_processor == Some(false)
+            && slower.len() as f64 >= PART_OF_WORK.value * rows.len() as f64;
         if !by_work {
             return not_the_cpu(view, &rows, slower.len());
         }
@@ -31,7 +32,8 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     logs.sort_by(f64::total_cmp);
     let factor = logs[logs.len() / 2];
     let (cause, layer, reason) = which(view, &slower);
-    let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::CPU && !i.row.descriptor.waits_for_device).collect();
+    let followers: Vec<&Item> =
+        view.items.iter().filter(|i| i.group != Group::CPU && !i.row.descriptor.waits_for_device).collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
     let certain = following as f64 >= MOST_OF_ROWS.value * followers.len() as f64;
     let mut evidence = vec![format!(
@@ -44,7 +46,17 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     )];
     evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
     evidence.push(reason);
-    let told = ["processor", "clock", "governor", "turbo", "microcode", "mitigations", TASK_MITIGATIONS, "virtualisation", "CPU quota"];
+    let told = [
+        "processor",
+        "clock",
+        "governor",
+        "turbo",
+        "microcode",
+        "mitigations",
+        TASK_MITIGATIONS,
+        "virtualisation",
+        "CPU quota",
+    ];
     evidence.extend(view.host_clues(&told));
     let cpu_rows = view.claim(|i| if i.group == Group::CPU { i.left } else { 0.0 });
     let rest = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor });
@@ -78,7 +90,8 @@ fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
     evidence
 }
 
-/// With no probe of the CPU, its clock rate is the best that is known, and only beside that of a processor of the same model.
+/// With no probe of the CPU, its clock rate is the best that is known, and only beside that of a processor of the same
+/// model.
 fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     let (slow, fast) = (view.slow.host.cpu.mhz?, view.fast.host.cpu.mhz?);
     // A clock rate says how fast a processor is beside another of its own kind only.
@@ -88,26 +101,36 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     let names = (view.slow.name, view.fast.name);
     if slow >= fast * (1.0 - SAME_COUNTERS.value) {
         let faster = slow / fast - 1.0;
-        let how = if faster > SAME_COUNTERS.value { format!("{:.0} % faster than that", faster * 100.0) } else { "as fast as that".into() };
+        let how = if faster > SAME_COUNTERS.value {
+            format!("{:.0} % faster than that", faster * 100.0)
+        } else {
+            "as fast as that".into()
+        };
         let why = format!("the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)", names.0, names.1);
         return Some(Finding::cleared("cpu.speed", Layer::Cpu, why));
     }
     let factor = (fast / slow).ln();
     let share = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor }) / total;
-    let evidence =
-        vec![format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs", names.0)];
+    let evidence = vec![format!(
+        "the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs",
+        names.0
+    )];
     Some(Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence))
 }
 
 /// Which of the proportional causes the counters and the hosts speak for.
 fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
     let median = |name: &str| {
-        let mut v: Vec<f64> =
-            rows.iter().filter_map(|i| i.row.counter_ratio(name)).map(|r| if view.new_is_slow { r } else { 1.0 / r }).collect();
+        let mut v: Vec<f64> = rows
+            .iter()
+            .filter_map(|i| i.row.counter_ratio(name))
+            .map(|r| if view.new_is_slow { r } else { 1.0 / r })
+            .collect();
         v.sort_by(f64::total_cmp);
         (!v.is_empty()).then(|| v[v.len() / 2])
     };
-    let steal = |side: Evidence| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
+    let steal =
+        |side: Evidence| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
     let (slow, fast) = (steal(view.slow), steal(view.fast));
     match (median("instructions_user"), median("cycles_user")) {
         (Some(instructions), _) if instructions > 1.0 + SAME_COUNTERS.value => (
@@ -115,18 +138,28 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
             Layer::Application,
             format!("the probes execute {instructions:.2} times the instructions: another build, not another CPU"),
         ),
-        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => {
-            ("cpu.mitigation", Layer::Cpu, format!("the instructions are the same, the cycles {cycles:.2} times as many"))
-        }
-        _ if slow > fast + MORE_STOLEN_SECONDS.value => {
-            ("host.steal", Layer::Host, format!("the hypervisor took {slow:.1} s from the slower run and {fast:.1} s from the other"))
-        }
-        (Some(_), Some(_)) => ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into()),
-        _ if !view.host_clues(&["mitigations", TASK_MITIGATIONS]).is_empty() && view.host_clues(&["processor", "clock"]).is_empty() => (
+        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => (
             "cpu.mitigation",
             Layer::Cpu,
-            "the processor is the same and its mitigations differ; there are no counters to tell more".into(),
+            format!("the instructions are the same, the cycles {cycles:.2} times as many"),
         ),
+        _ if slow > fast + MORE_STOLEN_SECONDS.value => (
+            "host.steal",
+            Layer::Host,
+            format!("the hypervisor took {slow:.1} s from the slower run and {fast:.1} s from the other"),
+        ),
+        (Some(_), Some(_)) => {
+            ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into())
+        }
+        _ if !view.host_clues(&["mitigations", TASK_MITIGATIONS]).is_empty()
+            && view.host_clues(&["processor", "clock"]).is_empty() =>
+        {
+            (
+                "cpu.mitigation",
+                Layer::Cpu,
+                "the processor is the same and its mitigations differ; there are no counters to tell more".into(),
+            )
+        }
         _ => ("cpu.speed", Layer::Cpu, "there are no counters to tell more".into()),
     }
 }

@@ -57,16 +57,36 @@ pub fn group_causes() -> impl Iterator<Item = GroupCause> {
 }
 
 const GROUP_CAUSES: &[GroupCause] = &[
-    GroupCause { group: Group::Part(Exercises::Clock), cause: "kernel.clock", layer: Layer::Kernel, words: "reading the clock" },
+    GroupCause {
+        group: Group::Part(Exercises::Clock),
+        cause: "kernel.clock",
+        layer: Layer::Kernel,
+        words: "reading the clock",
+    },
     GroupCause {
         group: Group::Part(Exercises::Syscall),
         cause: "kernel.work",
         layer: Layer::Kernel,
         words: "the kernel's work inside system calls",
     },
-    GroupCause { group: Group::Part(Exercises::Signal), cause: "kernel.signal", layer: Layer::Kernel, words: "signal handling" },
-    GroupCause { group: Group::Part(Exercises::Process), cause: "kernel.process", layer: Layer::Kernel, words: "process creation" },
-    GroupCause { group: Group::Part(Exercises::Thread), cause: "kernel.thread", layer: Layer::Kernel, words: "thread creation" },
+    GroupCause {
+        group: Group::Part(Exercises::Signal),
+        cause: "kernel.signal",
+        layer: Layer::Kernel,
+        words: "signal handling",
+    },
+    GroupCause {
+        group: Group::Part(Exercises::Process),
+        cause: "kernel.process",
+        layer: Layer::Kernel,
+        words: "process creation",
+    },
+    GroupCause {
+        group: Group::Part(Exercises::Thread),
+        cause: "kernel.thread",
+        layer: Layer::Kernel,
+        words: "thread creation",
+    },
     GroupCause {
         group: Group::Part(Exercises::Switch),
         cause: "scheduler.switch",
@@ -79,7 +99,12 @@ const GROUP_CAUSES: &[GroupCause] = &[
         layer: Layer::Kernel,
         words: "local communication between processes",
     },
-    GroupCause { group: Group::Part(Exercises::Network), cause: "network.stack", layer: Layer::Network, words: "the network stack" },
+    GroupCause {
+        group: Group::Part(Exercises::Network),
+        cause: "network.stack",
+        layer: Layer::Network,
+        words: "the network stack",
+    },
     GroupCause {
         group: Group::Part(Exercises::Fault),
         cause: "memory.fault",
@@ -92,5 +117,10 @@ const GROUP_CAUSES: &[GroupCause] = &[
         layer: Layer::Memory,
         words: "memory latency and bandwidth",
     },
-    GroupCause { group: Group::Part(Exercises::Storage), cause: "storage.latency", layer: Layer::Storage, words: "files and storage" },
+    GroupCause {
+        group: Group::Part(Exercises::Storage),
+        cause: "storage.latency",
+        layer: Layer::Storage,
+        words: "files and storage",
+    },
 ];

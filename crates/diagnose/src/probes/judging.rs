@@ -2,15 +2,16 @@
 //!
 //! Three models are fitted in turn to the logarithms of the ratios, each to what the ones before it left over:
 //!
-//! 1. **The CPU**: everything slower in proportion. Its factor is that of the user-mode probes, else that of the clocks.
+//! 1. **The CPU**: everything slower in proportion. Its factor is that of the user-mode probes, else that of the
+//!    clocks.
 //! 2. **Entry**: every system call slower by a like amount. The amount is that of the null call.
 //! 3. **Groups**: what is left in the probes of one subsystem.
 //!
 //! Before them comes what was changed on purpose (`super::changed`), and what is the same on both sides is not blamed
 //! (`super::machines`).
 //!
-//! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts for; the
-//! rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
+//! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts
+//! for; the rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
 use fingerpost_record::cause::thresholds::{LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING};
 use fingerpost_record::{Exercises, Finding, Layer, Observation, Status};
@@ -57,7 +58,8 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     (findings, (left / total).clamp(0.0, 1.0))
 }
 
-/// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks of it.
+/// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks
+/// of it.
 fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
     let same = view.slow.host.cpu.model == view.fast.host.cpu.model;
     findings.iter().all(|f| f.status == Status::Cleared) && (same || !findings.is_empty())
@@ -76,28 +78,40 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let extra = null.slow - null.fast * (null.log - null.left).exp();
     let amounts = amounts(view, extra);
     let middle = amounts.get(amounts.len() / 2).copied()?;
-    let like = amounts.iter().filter(|a| **a > middle / LIKE_ENTRIES.value && **a < middle * LIKE_ENTRIES.value).count();
+    let like =
+        amounts.iter().filter(|a| **a > middle / LIKE_ENTRIES.value && **a < middle * LIKE_ENTRIES.value).count();
     if amounts.len() < LEAST_CALLS || (like as f64) < MOST_OF_ROWS.value * amounts.len() as f64 || middle <= 0.0 {
         return None;
     }
     let mut evidence = vec![format!(
-        "{like} of {} system calls are {} by a similar time: {middle:.0} ns for each entry into the kernel in the median, {extra:.0} ns for the null call",
+        "{like} of {} system calls are {} by a similar time: {middle:.0} ns for each entry into the kernel in the \
+         median, {extra:.0} ns for the null call",
         amounts.len(),
         view.word()
     )];
     evidence.push(null.row.words());
-    evidence.extend(view.host_clues(&["kernel", "operating system", "kernel command line", "mitigations", TASK_MITIGATIONS, "processor"]));
+    evidence.extend(view.host_clues(&[
+        "kernel",
+        "operating system",
+        "kernel command line",
+        "mitigations",
+        TASK_MITIGATIONS,
+        "processor",
+    ]));
     evidence.extend(view.host_clues(&["seccomp", "seccomp filters"]));
-    let claimed =
-        view.claim(|item| item.row.descriptor.entries.map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
+    let claimed = view.claim(|item| {
+        item.row.descriptor.entries.map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p())
+    });
     let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
     Some(Finding::new("syscall.entry", Layer::Kernel, status, claimed / total, evidence))
 }
 
-/// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
+/// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken
+/// out.
 fn amounts(view: &View, extra: f64) -> Vec<f64> {
     let seen = 2.0 * view.threshold;
-    let visible = |i: &&Item| extra / i.fast > seen && matches!(i.group, Group::Part(Exercises::Syscall | Exercises::Signal));
+    let visible =
+        |i: &&Item| extra / i.fast > seen && matches!(i.group, Group::Part(Exercises::Syscall | Exercises::Signal));
     let more = |i: &Item| {
         let explained = i.fast * if i.slower { (i.log - i.left).exp() } else { 1.0 };
         Some((i.slow - explained) / i.row.descriptor.entries?)
@@ -110,7 +124,8 @@ fn amounts(view: &View, extra: f64) -> Vec<f64> {
 /// What is left in the probes of one subsystem.
 fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let of = |i: &&Item| i.group == cause.group;
-    let (all, slower) = (view.items.iter().filter(of).count(), view.items.iter().filter(of).filter(|i| i.slower).count());
+    let (all, slower) =
+        (view.items.iter().filter(of).count(), view.items.iter().filter(of).filter(|i| i.slower).count());
     if all == 0 {
         return None;
     }
@@ -161,8 +176,8 @@ fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
     }
 }
 
-/// A server that collapses with clients on one system and not on the other: nothing that one transaction costs explains it. On one and
-/// the same kernel it is nothing below the program.
+/// A server that collapses with clients on one system and not on the other: nothing that one transaction costs explains
+/// it. On one and the same kernel it is nothing below the program.
 fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
     if view.machines.same_kernel {
         return None;
@@ -175,7 +190,8 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
         let of_fast = |p: &(i64, f64, f64)| view.slow_first(p.1, p.2)[1];
         let (one, last) = (curve.points.first()?, curve.points.last()?);
         evidence.push(format!(
-            "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from {:.0}/s to {:.0}/s",
+            "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from \
+             {:.0}/s to {:.0}/s",
             curve.probe,
             view.slow.name,
             of_slow(one),
@@ -191,7 +207,8 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
     if probes.is_empty() {
         return None;
     }
-    evidence.push("the same program scales on the other system, so the contention is in locks or threads below it".into());
+    evidence
+        .push("the same program scales on the other system, so the contention is in locks or threads below it".into());
     // What one client costs more is not the collapse's; only what comes on top of it is.
     let claimed = view.claim(|i| {
         let one = probes.iter().find(|(probe, _)| *probe == i.row.probe);
@@ -200,10 +217,11 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
     Some(Finding::new("kernel.scaling", Layer::Kernel, Status::Suspected, claimed / total, evidence))
 }
 
-/// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given what each costs more.
-/// What a transaction does is the same however many clients there are; so the entries that one client's difference leaves room for are the
-/// most that it can make, and what they cost is the most that slower entries explain of the difference under many clients. Throughput is
-/// told as the slow and the fast side's; with it a transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
+/// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given
+/// what each costs more. What a transaction does is the same however many clients there are; so the entries that one
+/// client's difference leaves room for are the most that it can make, and what they cost is the most that slower
+/// entries explain of the difference under many clients. Throughput is told as the slow and the fast side's; with it a
+/// transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
 fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> Option<String> {
     let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
     let each = (null.slow - null.fast) * 1e-9;
@@ -213,8 +231,10 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
         return None;
     }
     Some(format!(
-        "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry into the kernel that would \
-         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, slower entries explain at most {:.0} % of it",
+        "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry \
+         into the kernel that would \
+         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, slower entries explain at \
+         most {:.0} % of it",
         alone * 1e3,
         crowded * 1e3,
         each * 1e9,
@@ -229,7 +249,8 @@ fn paging(view: &View) -> Option<Finding> {
     let paged = view.items.iter().find(|i| i.slower && i.row.probe.ends_with(".pageins"))?;
     let family = paged.row.probe.split('.').next()?.to_owned();
     let of_family = |i: &&Item| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe;
-    let (all, slower) = (view.items.iter().filter(of_family).count(), view.items.iter().filter(of_family).filter(|i| i.slower).count());
+    let (all, slower) =
+        (view.items.iter().filter(of_family).count(), view.items.iter().filter(of_family).filter(|i| i.slower).count());
     if 2 * slower <= all {
         return None;
     }

@@ -21,7 +21,8 @@ pub(super) struct Machines {
     pub(super) same_processor: Option<bool>,
     /// Whether the kernel and the system are the same, as far as both sides tell them; nothing where they tell neither.
     pub(super) same_system: Option<bool>,
-    /// Whether both sides tell their kernel and their system, those are the same, and so is every setting that both tell.
+    /// Whether both sides tell their kernel and their system, those are the same, and so is every setting that both
+    /// tell.
     pub(super) same_kernel: bool,
 }
 
@@ -31,7 +32,10 @@ impl Machines {
         let settings = KERNEL_SETTINGS.iter().copied().flatten().all(|what| told(what) != Some(false));
         Machines {
             same_processor: told("processor"),
-            same_system: [told("kernel"), told("operating system")].into_iter().flatten().reduce(|one, other| one && other),
+            same_system: [told("kernel"), told("operating system")]
+                .into_iter()
+                .flatten()
+                .reduce(|one, other| one && other),
             same_kernel: told("kernel") == Some(true) && told("operating system") != Some(false) && settings,
         }
     }
@@ -51,15 +55,15 @@ impl Machines {
     }
 }
 
-/// Whether a row's cost is that of code of the kernel or of a program, which two machines with one kernel run alike: all but the memory and
-/// the devices.
+/// Whether a row's cost is that of code of the kernel or of a program, which two machines with one kernel run alike:
+/// all but the memory and the devices.
 fn is_code(item: &Item) -> bool {
     let devices = [Exercises::Memory, Exercises::Storage].map(Group::Part);
     !devices.contains(&item.group) && !item.row.descriptor.waits_for_device
 }
 
-/// The same kernel on another processor: what its work and a program's cost there is the processor's. Goes into what is said of the
-/// processor already.
+/// The same kernel on another processor: what its work and a program's cost there is the processor's. Goes into what is
+/// said of the processor already.
 pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Finding>) {
     let machines = view.machines;
     if !machines.same_kernel || machines.same_processor != Some(false) || !view.changes.is_empty() {
@@ -70,7 +74,8 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
         return;
     }
     let mut evidence = vec![format!(
-        "kernel and system are the same and the processor is not: what {rows} rows cost more is what the same code costs there"
+        "kernel and system are the same and the processor is not: what {rows} rows cost more is what the same code \
+         costs there"
     )];
     evidence.extend(view.host_clues(&["processor"]));
     let share = view.claim(|i| if is_code(i) { i.left } else { 0.0 }) / total;

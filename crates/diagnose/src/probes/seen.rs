@@ -91,7 +91,9 @@ impl Seen<'_> {
     /// The row with its figures and its ratio, base first.
     pub fn words(&self) -> String {
         let params = if self.params.is_empty() { String::new() } else { format!(" ({})", self.params) };
-        let interval = self.ratio.map_or(String::new(), |[value, low, high]| format!(", ratio {value:.2} ({low:.2} to {high:.2})"));
+        let interval = self
+            .ratio
+            .map_or(String::new(), |[value, low, high]| format!(", ratio {value:.2} ({low:.2} to {high:.2})"));
         format!("{}{params}: {} → {}{interval}", self.probe, self.unit.format(self.base), self.unit.format(self.new))
     }
 

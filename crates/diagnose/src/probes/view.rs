@@ -57,7 +57,16 @@ impl<'a> View<'a> {
             let (fast, slow) = if new_is_slow { (base, new) } else { (new, base) };
             let slower = row.together == wanted;
             let left = if slower && is_cost(row.unit) { log } else { 0.0 };
-            Some(Item { row, group: Group::of(row.probe, row.descriptor.exercises), fast, slow, log, slower, weight: weight(row), left })
+            Some(Item {
+                row,
+                group: Group::of(row.probe, row.descriptor.exercises),
+                fast,
+                slow,
+                log,
+                slower,
+                weight: weight(row),
+                left,
+            })
         };
         let items = rows.iter().filter(|r| r.judged).filter_map(item).collect();
         let machines = Machines::of(&base, &new);
@@ -96,8 +105,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether a row tells a cost (a time, a rate, a share of one): only then has its change a share in the slow-down. A count or a size
-/// has none of its own.
+/// Whether a row tells a cost (a time, a rate, a share of one): only then has its change a share in the slow-down. A
+/// count or a size has none of its own.
 pub fn is_cost(unit: Unit) -> bool {
     !matches!(unit, Unit::Count | Unit::Bytes)
 }

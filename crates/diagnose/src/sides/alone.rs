@@ -1,4 +1,5 @@
-//! What changes that were measured one at a time make of a difference, and what that says of the causes: it counts above every passive sign.
+//! What changes that were measured one at a time make of a difference, and what that says of the causes: it counts
+//! above every passive sign.
 
 use fingerpost_record::cause::GUILTY;
 use fingerpost_record::cause::thresholds::MOST_OF_DIFFERENCE;
@@ -12,7 +13,8 @@ use crate::chain::unexplained_beside;
 pub const MOST: f64 = MOST_OF_DIFFERENCE.value;
 
 /// What is said where several things were changed and none was measured by itself.
-pub const TOGETHER: &str = "these were changed together; how much each of them makes is not known (compare --settle measures it)";
+pub const TOGETHER: &str =
+    "these were changed together; how much each of them makes is not known (compare --settle measures it)";
 
 /// What a change made by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,8 +56,8 @@ pub struct OfCause {
     pub answers: Vec<Alone>,
 }
 
-/// Has causes say what was measured of single changes, and returns what is left unexplained. Where the difference is one of a workload's step,
-/// what was measured comes first, and its consequences after it.
+/// Has causes say what was measured of single changes, and returns what is left unexplained. Where the difference is
+/// one of a workload's step, what was measured comes first, and its consequences after it.
 pub fn settle(causes: &mut Vec<Finding>, mut unexplained: f64, measured: &[OfCause], of_step: bool) -> f64 {
     let mut known: Vec<Measured> = Vec::new();
     for OfCause { unsuspected, answers } in measured {
@@ -116,11 +118,13 @@ fn made(answers: &[Alone]) -> Option<Made> {
 enum Of {
     /// A workload's step: a change has the share that was measured.
     Step,
-    /// Probes: a change has no more than the rows that it concerns, or, where nobody knows how much that is, than no other cause explains.
+    /// Probes: a change has no more than the rows that it concerns, or, where nobody knows how much that is, than no
+    /// other cause explains.
     Probes { unexplained: f64 },
 }
 
-/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and none matters.
+/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and
+/// none matters.
 fn decide(finding: &mut Finding, answers: &[Alone], of: Of) {
     let Some(made) = made(answers) else { return };
     if answers.iter().all(|one| one.answer != Answer::NotDone) {

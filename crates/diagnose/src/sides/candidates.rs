@@ -1,11 +1,12 @@
 //! Holds every cause of the catalogue against one workload step that changed.
 //!
-//! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change with the whole of its interval, and its
-//! discriminator fits or the slower side alone convicts it; **suspected** when only one of those speaks for it; **cleared** when its parts did
-//! not grow, with the whole interval and with what could not be followed, or a fact speaks against it; **not judged** where neither holds, and
-//! where nothing was observed on both sides that tells. Each part of the
-//! budget is explained once: the first guilty cause in the catalogue's order takes the parts that it moves, and a later one whose parts are
-//! all taken is at most suspected. What one side alone convicts is never cleared.
+//! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change with the whole
+//! of its interval, and its discriminator fits or the slower side alone convicts it; **suspected** when only one of
+//! those speaks for it; **cleared** when its parts did not grow, with the whole interval and with what could not be
+//! followed, or a fact speaks against it; **not judged** where neither holds, and where nothing was observed on both
+//! sides that tells. Each part of the budget is explained once: the first guilty cause in the catalogue's order takes
+//! the parts that it moves, and a later one whose parts are all taken is at most suspected. What one side alone
+//! convicts is never cleared.
 
 use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::{Cause, Need};
@@ -74,10 +75,12 @@ struct Change {
 }
 
 impl Change {
-    /// A connection that finds the listen queue full is tried again after a second and more, an acknowledgement that comes late takes
-    /// 40 ms, and a disk that is throttled may hold a request for longer than a window is open: what is followed is of those that were quicker. Where such a cause fits, the load
-    /// generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do between
-    /// requests, and belongs to it where it is surely more than what was followed tells: nobody has most of a change of which little was seen.
+    /// A connection that finds the listen queue full is tried again after a second and more, an acknowledgement that
+    /// comes late takes 40 ms, and a disk that is throttled may hold a request for longer than a window is open: what
+    /// is followed is of those that were quicker. Where such a cause fits, the load generator's own time outside of
+    /// followed requests belongs to the change; elsewhere it may be anything that clients do between requests, and
+    /// belongs to it where it is surely more than what was followed tells: nobody has most of a change of which little
+    /// was seen.
     fn of(clues: &Clues, trust: &Trust) -> Change {
         let takes = |c: &Candidate| (c.rest)(clues) != Rest::No && (c.sign)(clues).speaks();
         let outside = clues.outside().map_or(0.0, |pair| pair.more().max(0.0));
@@ -86,13 +89,15 @@ impl Change {
     }
 }
 
-/// Whether more than half of what transactions take longer lies outside of followed requests, with the whole interval of the row.
+/// Whether more than half of what transactions take longer lies outside of followed requests, with the whole interval
+/// of the row.
 fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
     let Some(turn) = clues.turnaround() else { return false };
     trust.ratio.is_some() && trust.change(turn.more())[0] > HALF_OUTSIDE.value * clues.wall().more().max(0.0)
 }
 
-/// The causes in order, those cleared and those not judged last, and the share of the change that none of them explains.
+/// The causes in order, those cleared and those not judged last, and the share of the change that none of them
+/// explains.
 pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let change = Change::of(clues, trust);
     if change.seconds <= 0.0 {
@@ -133,12 +138,13 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     (findings, unexplained)
 }
 
-/// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes a cause suspected
-/// or clears it, and how much of the change it makes is not known.
+/// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes
+/// a cause suspected or clears it, and how much of the change it makes is not known.
 fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let why = clues.why_not_followed().unwrap_or("what requests' time went to is not known on both sides");
     let unknown = format!(
-        "{why}, so that its part of the change is not known; following them needs root, CAP_PERFMON or kernel.perf_event_paranoid=-1"
+        "{why}, so that its part of the change is not known; following them needs root, CAP_PERFMON or \
+         kernel.perf_event_paranoid=-1"
     );
     let finding = |c: &Candidate| {
         let (status, evidence) = match (c.sign)(clues) {
@@ -159,8 +165,8 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     (findings, 1.0)
 }
 
-/// What one side alone convicts is not cleared, where the requests of the other side could not be followed either: nobody knows whether that
-/// side has it as well, so that it is not suspected of the difference.
+/// What one side alone convicts is not cleared, where the requests of the other side could not be followed either:
+/// nobody knows whether that side has it as well, so that it is not suspected of the difference.
 fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
     let convicted = |own: &&Finding| own.status == Status::Guilty;
     let names = [clues.slow().name, clues.fast().name];
@@ -171,7 +177,9 @@ fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
     if f.status == Status::Cleared && !shown.is_empty() {
         f.status = Status::NotJudged;
         f.evidence.extend(shown);
-        f.evidence.push("how much of a request it is on both sides is not known, and neither is its part of the change".to_owned());
+        f.evidence.push(
+            "how much of a request it is on both sides is not known, and neither is its part of the change".to_owned(),
+        );
     }
 }
 
@@ -180,7 +188,8 @@ pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<S
 }
 
 /// Why nobody is guilty by the middle of a count.
-const FEW: &str = "so few were counted that chance may have made the difference: the whole interval of the count does not tell";
+const FEW: &str =
+    "so few were counted that chance may have made the difference: the whole interval of the count does not tell";
 
 /// What was not observed on both sides, a sentence each.
 fn missing(cause: &Cause, clues: &Clues) -> Vec<String> {
@@ -211,17 +220,26 @@ impl Case {
             // Without a row of their mean time, the requests that were followed tell how sure the change is.
             None => limits::around(change.seconds, clues.width(|_, _| true)),
         };
-        let low = clues.followed().then(|| ((free.more() + sure_rest - width_of(&is_free, sure_rest)) / most).clamp(0.0, 1.0));
+        let low = clues
+            .followed()
+            .then(|| ((free.more() + sure_rest - width_of(&is_free, sure_rest)) / most).clamp(0.0, 1.0));
         let high = clues.followed().then(|| ((moved.more() + rest + width_of(&moves, rest)) / least).clamp(0.0, 1.0));
         // Of what it may take of the rest `high` has all.
         let unseen = if takes == Rest::No { (clues.rest().more() / least).clamp(0.0, 1.0) } else { 0.0 };
         let own = match clues.own(candidate.cause) {
-            [Some(slow), fast] if slow.status.accuses() && fast.is_none_or(|c| c.status > slow.status) => Some(slow.status),
+            [Some(slow), fast] if slow.status.accuses() && fast.is_none_or(|c| c.status > slow.status) => {
+                Some(slow.status)
+            }
             _ => None,
         };
         let mut parts = format!("its part of a transaction: {}", clues.arrow(moved, "seconds"));
         if let (Some(low), Some(high)) = (low, high) {
-            parts += &format!(", {:.0} % ({:.0} to {:.0} %) of the change", share(moved.more() + rest) * 100.0, low * 100.0, high * 100.0);
+            parts += &format!(
+                ", {:.0} % ({:.0} to {:.0} %) of the change",
+                share(moved.more() + rest) * 100.0,
+                low * 100.0,
+                high * 100.0
+            );
         }
         let sign = (candidate.sign)(clues);
         let (share, left) = (share(moved.more() + rest), share(free.more() + free_rest));
@@ -254,7 +272,9 @@ impl Case {
         let by_its_part = status == Status::Cleared && !matches!(self.sign, Sign::Against(_));
         let high = match self.sign {
             // A budget has all places of the disk in one part: what others of them took says nothing of these.
-            Sign::NotGrown(_, Some(at_most)) if self.candidate.entry().layer == Layer::Storage => Some((at_most / self.least).max(0.0)),
+            Sign::NotGrown(_, Some(at_most)) if self.candidate.entry().layer == Layer::Storage => {
+                Some((at_most / self.least).max(0.0))
+            }
             _ => self.high,
         };
         let why = by_its_part.then(|| why_not(high, self.unseen, clues.not_followed()))?;
@@ -278,8 +298,8 @@ impl Case {
     }
 }
 
-/// What one side alone convicts is not cleared: where only the slower one does it stays suspected; what both have, or only the faster one,
-/// is not what makes the difference, and all the same not innocent.
+/// What one side alone convicts is not cleared: where only the slower one does it stays suspected; what both have, or
+/// only the faster one, is not what makes the difference, and all the same not innocent.
 fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     let [slow, fast] = clues.own(&f.cause).map(|own| own.filter(|own| own.status == Status::Guilty));
     if f.status != Status::Cleared {
@@ -292,12 +312,14 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
             (Status::Suspected, format!("{} alone shows it: {}", clues.slow().name, share(slow)))
         }
-        (Some(slow), Some(fast)) => {
-            (Status::NotJudged, format!("both sides alone show it ({} and {}): it is not what differs", share(fast), share(slow)))
-        }
-        (None, Some(fast)) => {
-            (Status::NotJudged, format!("{} alone shows it ({}), which is the faster side", clues.fast().name, share(fast)))
-        }
+        (Some(slow), Some(fast)) => (
+            Status::NotJudged,
+            format!("both sides alone show it ({} and {}): it is not what differs", share(fast), share(slow)),
+        ),
+        (None, Some(fast)) => (
+            Status::NotJudged,
+            format!("{} alone shows it ({}), which is the faster side", clues.fast().name, share(fast)),
+        ),
         (None, None) => return,
     };
     f.status = status;
@@ -310,7 +332,9 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
     for layer in [Scheduler, Application, Kernel, Memory, Storage, Network, Client, Cpu, Host] {
         let moved = clues.parts(|l, _| l == layer);
         let share = (moved.more() / change).clamp(0.0, 1.0);
-        let named = findings.iter().any(|f| f.status.accuses() && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
+        let named = findings
+            .iter()
+            .any(|f| f.status.accuses() && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
         if share < GUILTY || named {
             continue;
         }

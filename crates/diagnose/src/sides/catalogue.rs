@@ -2,13 +2,14 @@
 //!
 //! # Vocabulary
 //!
-//! Readings that the discriminators look for among a step's observations: the observers' names, over the whole step. Any may be
-//! absent, and then its rule says so. Those of `cpu`, `others`, `disk`, `memory`, `network`, `pressure` and `limits` speak of the
-//! machine and the server's control group, `server.*` and `client.*` of the threads on either side.
+//! Readings that the discriminators look for among a step's observations: the observers' names, over the whole step.
+//! Any may be absent, and then its rule says so. Those of `cpu`, `others`, `disk`, `memory`, `network`, `pressure` and
+//! `limits` speak of the machine and the server's control group, `server.*` and `client.*` of the threads on either
+//! side.
 //!
-//! Where requests were followed on both sides, the places where they spent their time tell the causes of waiting for a CPU, the disk, a
-//! lock, a peer and a timer apart, and the readings named here do so only in records without. What "server user code" has more and ticks
-//! count as the kernel's is a part of the kernel's ([`crate::entering`]).
+//! Where requests were followed on both sides, the places where they spent their time tell the causes of waiting for a
+//! CPU, the disk, a lock, a peer and a timer apart, and the readings named here do so only in records without. What
+//! "server user code" has more and ticks count as the kernel's is a part of the kernel's ([`crate::entering`]).
 //!
 //! | rule | readings |
 //! | --- | --- |
@@ -59,11 +60,12 @@ impl Candidate {
 pub enum Rest {
     /// It does not.
     No,
-    /// What it holds up may outlast a window of events, and so may other things: it is suspected of the rest, not guilty.
+    /// What it holds up may outlast a window of events, and so may other things: it is suspected of the rest, not
+    /// guilty.
     Perhaps,
-    /// It does: a server that a quota stops is stopped for longer than a window is open, a connection that is not admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, 200 ms until
-    /// a segment is sent again as well, and what a
-    /// load generator does between requests is in none of them.
+    /// It does: a server that a quota stops is stopped for longer than a window is open, a connection that is not
+    /// admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, 200 ms until a segment is
+    /// sent again as well, and what a load generator does between requests is in none of them.
     Surely,
 }
 
@@ -82,7 +84,8 @@ fn rest_of_throttle(clues: &Clues) -> Rest {
     if fitting::set_now(clues, "cgroup.disk_limits") { Rest::Perhaps } else { Rest::No }
 }
 
-/// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for because of that.
+/// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for
+/// because of that.
 fn rest_of_delay(clues: &Clues) -> Rest {
     let stopped = given::quota(clues).speaks() || fitting::set_now(clues, "cgroup.disk_limits");
     surely(!stopped && signs_io::client_stopped(clues).is_none())
@@ -114,7 +117,9 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { rest: rest_of_delay, ..of_parts("network.delay", signs_io::delay) },
     of_parts("peer.slow", signs_io::peer),
     Candidate {
-        also: |c, layer, part| signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some() || let_go::with_a_shaper(c, layer, part),
+        also: |c, layer, part| {
+            signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some() || let_go::with_a_shaper(c, layer, part)
+        },
         rest: |c| surely(signs_io::outlast_windows(c)),
         ..of_parts("network.shaping", signs_io::shaping)
     },

@@ -1,5 +1,5 @@
-//! What clears a cause of a difference: a fact about itself, or a part of the change that is small with its whole interval and with what
-//! nobody saw. A middle value alone clears nobody.
+//! What clears a cause of a difference: a fact about itself, or a part of the change that is small with its whole
+//! interval and with what nobody saw. A middle value alone clears nobody.
 
 use fingerpost_record::{Finding, Status};
 
@@ -7,19 +7,26 @@ use super::clues::Clues;
 use super::decided;
 use crate::judging::{GUILTY, TOO_LITTLE_FOLLOWED, percent};
 
-/// Why a cause that no fact excludes is not cleared by its part of the change, whose upper end is `high`; `unseen` is what could not be
-/// followed, of the change. Nothing where it is cleared.
+/// Why a cause that no fact excludes is not cleared by its part of the change, whose upper end is `high`; `unseen` is
+/// what could not be followed, of the change. Nothing where it is cleared.
 pub(super) fn why_not(high: Option<f64>, unseen: f64, not_followed: Option<f64>) -> Option<String> {
     let Some((high, not_followed)) = high.zip(not_followed) else {
-        return Some("the record has no followed requests, and no interval of its part: what is in the middle clears nobody".to_owned());
+        return Some(
+            "the record has no followed requests, and no interval of its part: what is in the middle clears nobody"
+                .to_owned(),
+        );
     };
     if not_followed > TOO_LITTLE_FOLLOWED {
-        return Some(format!("{} of a side's requests' time could not be followed, and may have been this", percent(not_followed)));
+        return Some(format!(
+            "{} of a side's requests' time could not be followed, and may have been this",
+            percent(not_followed)
+        ));
     }
     let most = (high + unseen).min(1.0);
     (most >= GUILTY).then(|| {
         format!(
-            "with its interval and what could not be followed it may be up to {} of the change: that neither clears nor accuses",
+            "with its interval and what could not be followed it may be up to {} of the change: that neither clears \
+             nor accuses",
             percent(most)
         )
     })
@@ -32,7 +39,13 @@ impl Doubts {
     /// Of these, those whose causes are cleared.
     pub(super) fn of(doubts: Vec<(&str, String)>, findings: &[Finding]) -> Doubts {
         let cleared = |cause: &str| findings.iter().any(|f| f.cause == cause && f.status == Status::Cleared);
-        Doubts(doubts.into_iter().filter(|(cause, _)| cleared(cause)).map(|(cause, why)| (cause.to_owned(), why)).collect())
+        Doubts(
+            doubts
+                .into_iter()
+                .filter(|(cause, _)| cleared(cause))
+                .map(|(cause, why)| (cause.to_owned(), why))
+                .collect(),
+        )
     }
 
     /// Takes back what they speak against. What an experiment cleared stays cleared.
@@ -53,7 +66,9 @@ mod tests {
 
     #[test]
     fn a_part_clears_with_its_whole_interval_and_what_nobody_saw() {
-        let says = |high, unseen, not_followed, words: &str| why_not(high, unseen, not_followed).is_some_and(|why| why.contains(words));
+        let says = |high, unseen, not_followed, words: &str| {
+            why_not(high, unseen, not_followed).is_some_and(|why| why.contains(words))
+        };
         assert_eq!(why_not(Some(0.05), 0.02, Some(0.02)), None);
         assert!(says(Some(0.9), 0.0, Some(0.02), "up to 90 %"));
         assert!(says(Some(0.06), 0.05, Some(0.02), "up to 11 %"), "what could not be followed is added");

@@ -1,11 +1,14 @@
 //! What the two runs know about one workload step: totals of its observers, and facts of the hosts.
 //!
-//! Observers name their readings; [`Clues`] looks one up by the names of [`super::catalogue`]'s vocabulary, over all observers of the step, and
-//! tells it only where both sides have it and had it in the same way; with `fast` the side on which a transaction takes less time and `slow` the other.
+//! Observers name their readings; [`Clues`] looks one up by the names of [`super::catalogue`]'s vocabulary, over all
+//! observers of the step, and tells it only where both sides have it and had it in the same way; with `fast` the side
+//! on which a transaction takes less time and `slow` the other.
 
 use std::collections::BTreeSet;
 
-use fingerpost_record::{Budget, Experiment, Finding, Layer, Observation, Paths, Readings, Unit, reading::Way, unit::significant};
+use fingerpost_record::{
+    Budget, Experiment, Finding, Layer, Observation, Paths, Readings, Unit, reading::Way, unit::significant,
+};
 
 use super::growth::{Growth, Pair};
 use super::older::{resolved, wall};
@@ -43,7 +46,8 @@ pub struct Clues<'a> {
     parts: [Vec<(Layer, &'a str, f64)>; 2],
     /// Half the 95 % interval of each part of followed requests, in seconds per transaction.
     widths: [Vec<(Layer, &'a str, f64)>; 2],
-    /// Whether both sides' requests were followed, and each in another way: then neither their places nor their budgets are compared.
+    /// Whether both sides' requests were followed, and each in another way: then neither their places nor their budgets
+    /// are compared.
     ways_differ: bool,
     /// The places of their followed requests, where both have them.
     places: Option<[Places; 2]>,
@@ -78,7 +82,8 @@ impl<'a> Clues<'a> {
             paths.map_or_else(|| parts.clone(), |p| by_who_had_it(&parts, p[i]))
         });
         let widths = [0, 1].map(|i| paths.map_or(Vec::new(), |p| widths(p[i], turns(of(i).1))));
-        let entering = paths.and_then(|p| Some([entering_of(sides[0], of(0).1, p[0])?, entering_of(sides[1], of(1).1, p[1])?]));
+        let entering =
+            paths.and_then(|p| Some([entering_of(sides[0], of(0).1, p[0])?, entering_of(sides[1], of(1).1, p[1])?]));
         let of_calls = paths.and_then(|p| transactions_of_calls(&readings, p));
         let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
         let mut clues = Clues {
@@ -99,11 +104,14 @@ impl<'a> Clues<'a> {
         clues
     }
 
-    /// What the slower side's own code has more than the other's and ticks count as the kernel's is time of the kernel's outside of calls.
+    /// What the slower side's own code has more than the other's and ticks count as the kernel's is time of the
+    /// kernel's outside of calls.
     fn move_entering(&mut self) {
         let Some([fast, slow]) = self.entering else { return };
         let parts = &mut self.parts[1];
-        let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| slow.traced_user > 0.0) else { return };
+        let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| slow.traced_user > 0.0) else {
+            return;
+        };
         // Requests behind others wait for the same code: the share of it holds for all of that part.
         let moved = user.2 * (slow.more_than(&fast) / slow.traced_user).min(1.0);
         if moved > 0.0 {
@@ -112,7 +120,8 @@ impl<'a> Clues<'a> {
         }
     }
 
-    /// The share of requests' time that could not be followed, of the side that has more of it; nothing where not both were followed.
+    /// The share of requests' time that could not be followed, of the side that has more of it; nothing where not both
+    /// were followed.
     pub fn not_followed(&self) -> Option<f64> {
         self.not_followed.map(|[fast, slow]| fast.max(slow))
     }
@@ -138,8 +147,8 @@ impl<'a> Clues<'a> {
         if self.new_is_slow { [fast, slow] } else { [slow, fast] }
     }
 
-    /// Half the 95 % interval of the difference of the parts that a rule picks, in seconds of a transaction: the two sides' errors are
-    /// independent, those of one side's parts may go together.
+    /// Half the 95 % interval of the difference of the parts that a rule picks, in seconds of a transaction: the two
+    /// sides' errors are independent, those of one side's parts may go together.
     pub fn width(&self, pick: impl Fn(Layer, &str) -> bool) -> f64 {
         let of = |i: usize| self.widths[i].iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum::<f64>();
         of(0).hypot(of(1))
@@ -154,28 +163,33 @@ impl<'a> Clues<'a> {
     pub fn why_not_followed(&self) -> Option<&'static str> {
         match (self.followed(), self.ways_differ) {
             (true, _) => None,
-            (false, true) => Some("requests were followed by perf's rings on one side and by programs in the kernel on the other"),
+            (false, true) => {
+                Some("requests were followed by perf's rings on one side and by programs in the kernel on the other")
+            }
             (false, false) => Some("requests were not followed on both sides"),
         }
     }
 
-    /// Whether both budgets have parts that can be compared. Where requests could not be followed, how much a cause makes of the change is
-    /// not known.
+    /// Whether both budgets have parts that can be compared. Where requests could not be followed, how much a cause
+    /// makes of the change is not known.
     pub fn have_parts(&self) -> bool {
         !self.ways_differ && self.parts.iter().all(|parts| !parts.is_empty())
     }
 
     /// Seconds of a request in these places, where both sides' requests were followed.
     pub fn places(&self, of: &[Place]) -> Option<Pair> {
-        let seconds = |places: &Places| of.iter().filter_map(|place| places.get(place)).map(|sum| sum.share.seconds).sum::<f64>();
+        let seconds =
+            |places: &Places| of.iter().filter_map(|place| places.get(place)).map(|sum| sum.share.seconds).sum::<f64>();
         Some(Pair::of(self.places.as_ref()?.each_ref().map(seconds)))
     }
 
-    /// Seconds of a transaction by which these places grew at most, with the whole interval, where both sides' requests were followed.
+    /// Seconds of a transaction by which these places grew at most, with the whole interval, where both sides' requests
+    /// were followed.
     pub fn grew_at_most(&self, of: &[Place]) -> Option<f64> {
         let places = self.places.as_ref()?;
         let [fast, slow] = [0, 1].map(|i| {
-            let (shares, turns) = (of.iter().filter_map(|place| places[i].get(place)).map(|sum| sum.share), turns(&self.readings[i]));
+            let (shares, turns) =
+                (of.iter().filter_map(|place| places[i].get(place)).map(|sum| sum.share), turns(&self.readings[i]));
             shares.fold((0.0, 0.0), |(seconds, width), s| (seconds + s.seconds * turns, width + half_width(&s) * turns))
         });
         Some(slow.0 - fast.0 + fast.1.hypot(slow.1))
@@ -233,7 +247,8 @@ impl<'a> Clues<'a> {
         self
     }
 
-    /// A total per transaction, with the number of independent events that it is the sum of: no more than the transactions.
+    /// A total per transaction, with the number of independent events that it is the sum of: no more than the
+    /// transactions.
     pub fn growth(&self, name: &str) -> Option<Growth> {
         self.growth_of(self.per_transaction(name)?, &[name])
     }
@@ -276,7 +291,8 @@ impl<'a> Clues<'a> {
 
     /// CPU time as CPUs' worth over the time that elapsed, with the ticks that it is counted in.
     pub fn in_cpus(&self, used: Pair, elapsed: Pair) -> Growth {
-        let (passes, elapsed) = (Pair::of(self.passes()), Pair { fast: elapsed.fast.max(1e-9), slow: elapsed.slow.max(1e-9) });
+        let (passes, elapsed) =
+            (Pair::of(self.passes()), Pair { fast: elapsed.fast.max(1e-9), slow: elapsed.slow.max(1e-9) });
         let of = |seconds: f64, passes: f64| seconds * TICKS * passes;
         Growth {
             pair: Pair { fast: used.fast / elapsed.fast, slow: used.slow / elapsed.slow },
@@ -309,9 +325,14 @@ impl<'a> Clues<'a> {
 
     /// Seconds in each system call that both budgets tell of, by its name.
     pub fn kernel_parts(&self) -> Vec<(&str, Pair)> {
-        let calls: BTreeSet<&str> = self.parts.iter().flatten().filter_map(|p| p.1.strip_prefix(name::KERNEL)).collect();
+        let calls: BTreeSet<&str> =
+            self.parts.iter().flatten().filter_map(|p| p.1.strip_prefix(name::KERNEL)).collect();
         let seconds = |call: &str| self.parts(|_, part| part.strip_prefix(name::KERNEL) == Some(call));
-        calls.into_iter().map(|call| (call, seconds(call))).filter(|(_, pair)| pair.fast > 0.0 && pair.slow > 0.0).collect()
+        calls
+            .into_iter()
+            .map(|call| (call, seconds(call)))
+            .filter(|(_, pair)| pair.fast > 0.0 && pair.slow > 0.0)
+            .collect()
     }
 
     /// Seconds of a transaction that no part explains.
@@ -320,16 +341,17 @@ impl<'a> Clues<'a> {
         Pair { fast: wall.fast - parts.fast, slow: wall.slow - parts.slow }
     }
 
-    /// Seconds of a transaction that lie outside of followed requests, where both sides' load generators tell: by Little's law a closed
-    /// loop's turn takes clients × time / transactions. It is what clients do between requests, and connections that were not let in.
+    /// Seconds of a transaction that lie outside of followed requests, where both sides' load generators tell: by
+    /// Little's law a closed loop's turn takes clients × time / transactions. It is what clients do between requests,
+    /// and connections that were not let in.
     pub fn outside(&self) -> Option<Pair> {
         self.places.as_ref()?;
         let (turn, wall) = (self.turnaround()?, self.wall());
         Some(Pair { fast: (turn.fast - wall.fast).max(0.0), slow: (turn.slow - wall.slow).max(0.0) })
     }
 
-    /// Seconds from one transaction of a client to its next, where both sides' load generators tell: what lies outside of followed
-    /// requests is in it.
+    /// Seconds from one transaction of a client to its next, where both sides' load generators tell: what lies outside
+    /// of followed requests is in it.
     pub fn turnaround(&self) -> Option<Pair> {
         let [fast, slow] = self.readings.each_ref().map(turnaround);
         Some(Pair { fast: fast?, slow: slow? })
@@ -350,8 +372,8 @@ fn transactions(readings: &Readings, budget: &Budget) -> f64 {
     readings.known("step.transactions").unwrap_or(budget.transactions as f64).max(1.0)
 }
 
-/// The transactions that the totals of system calls are of, where both sides counted calls in the windows of their requests: those that went with
-/// them there.
+/// The transactions that the totals of system calls are of, where both sides counted calls in the windows of their
+/// requests: those that went with them there.
 fn transactions_of_calls(readings: &[Readings; 2], paths: [&Paths; 2]) -> Option<[f64; 2]> {
     let of = |i: usize| {
         let each = calls_per_transaction(&readings[i], paths[i], turns(&readings[i]))?;
@@ -360,7 +382,8 @@ fn transactions_of_calls(readings: &[Readings; 2], paths: [&Paths; 2]) -> Option
     Some([of(0)?, of(1)?])
 }
 
-/// Whether a transaction takes longer on the new side: by the load generators' own account of all of them, where both gave one.
+/// Whether a transaction takes longer on the new side: by the load generators' own account of all of them, where both
+/// gave one.
 fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
     match turnaround(&readings[0]).zip(turnaround(&readings[1])) {
         Some((base, new)) => new >= base,
@@ -368,7 +391,8 @@ fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
     }
 }
 
-/// The share of the system calls that was counted in windows, and scaled up to all; all of them where it is not known that they were.
+/// The share of the system calls that was counted in windows, and scaled up to all; all of them where it is not known
+/// that they were.
 fn share_in_windows(readings: &Readings) -> f64 {
     let counted = readings.known("server.calls.in_windows").zip(all_calls(readings, ".count"));
     counted.filter(|(_, all)| *all > 0.0).map_or(1.0, |(seen, all)| (seen / all).min(1.0))
@@ -376,7 +400,8 @@ fn share_in_windows(readings: &Readings) -> f64 {
 
 /// Seconds from one transaction of a client to its next: clients × time / transactions, by Little's law.
 fn turnaround(readings: &Readings) -> Option<f64> {
-    let turn = readings.known("step.clients")? * readings.known("step.elapsed.seconds")? / readings.known("step.transactions")?;
+    let turn = readings.known("step.clients")? * readings.known("step.elapsed.seconds")?
+        / readings.known("step.transactions")?;
     (turn.is_finite() && turn > 0.0).then_some(turn)
 }
 
@@ -386,10 +411,15 @@ fn turns(readings: &Readings) -> f64 {
 
 /// The followed requests of a budget's step.
 fn paths_of<'a>((side, budget): (Evidence<'a>, &Budget)) -> Option<&'a Paths> {
-    side.steps.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params).filter(|paths| paths.followed > 0)
+    side.steps
+        .paths
+        .iter()
+        .find(|p| p.workload == budget.workload && p.params == budget.params)
+        .filter(|paths| paths.followed > 0)
 }
 
-/// The parts of a budget with those of waiting for a CPU told apart by who had it, in the proportions of the followed requests.
+/// The parts of a budget with those of waiting for a CPU told apart by who had it, in the proportions of the followed
+/// requests.
 fn by_who_had_it<'a>(parts: &[(Layer, &'a str, f64)], paths: &'a Paths) -> Vec<(Layer, &'a str, f64)> {
     let mut fine = Vec::new();
     for &(layer, part, seconds) in parts {
@@ -423,7 +453,8 @@ fn entering_of((side, budget): (Evidence, &Budget), readings: &Readings, paths: 
     Entering::of(readings.known("step.transactions")? * turns(readings), passes, readings, paths)
 }
 
-/// What one side alone says: judged anew from what is on record, or, of a record that does not allow it, what was found then.
+/// What one side alone says: judged anew from what is on record, or, of a record that does not allow it, what was found
+/// then.
 fn own_findings<'a>(of: (Evidence<'a>, &'a Budget), readings: &Readings) -> Vec<Finding> {
     let (side, budget) = of;
     if let (Some(step), Some(paths)) = (StepFigures::from_totals(readings), paths_of(of)) {

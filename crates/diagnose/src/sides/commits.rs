@@ -17,7 +17,8 @@ const OF_COMMITS: [&[&str]; 4] = [
     &["lseek", "pread64", "pwrite64", "pwritev"],
 ];
 
-/// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take longer is in those on files.
+/// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take
+/// longer is in those on files.
 pub(super) fn journals(clues: &Clues) -> Option<String> {
     let Fits(text) = durability(clues) else { return None };
     let flushed = counted_flushes(clues)?.pair;

@@ -1,5 +1,5 @@
-//! What other processes that came take besides the CPU that they have while a request waits for it: too few CPUs are left for the server's
-//! own threads, which then wait for each other, and caches hold what the others used.
+//! What other processes that came take besides the CPU that they have while a request waits for it: too few CPUs are
+//! left for the server's own threads, which then wait for each other, and caches hold what the others used.
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
@@ -15,7 +15,9 @@ use crate::places::Place;
 
 /// CPUs' worth of time that others use, where they are neighbours on both sides.
 pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
-    given::others_used(clues).map(|o| o.pair).filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
+    given::others_used(clues)
+        .map(|o| o.pair)
+        .filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
 }
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
@@ -27,7 +29,8 @@ fn more(slow: f64, fast: f64) -> bool {
     slow > fast + OTHERS_CAME.value && slow > OTHERS_CAME_TIMES.value * fast
 }
 
-/// What it says of contention that others use so much: with the whole intervals of the ticks in which their time is counted, or by the middle.
+/// What it says of contention that others use so much: with the whole intervals of the ticks in which their time is
+/// counted, or by the middle.
 pub(super) fn sign(others: &Growth, text: String) -> Sign {
     let ([fast_low, fast_high], [slow_low, slow_high]) = (others.fast(), others.slow());
     match more(others.pair.slow, others.pair.fast) {
@@ -36,8 +39,9 @@ pub(super) fn sign(others: &Growth, text: String) -> Sign {
     }
 }
 
-/// Why the server's threads wait for each other although their work is the same, or much longer than their longer work makes them: others have
-/// the CPUs on which they ran. Nothing where the server was given fewer CPUs itself, or where nobody read how many.
+/// Why the server's threads wait for each other although their work is the same, or much longer than their longer work
+/// makes them: others have the CPUs on which they ran. Nothing where the server was given fewer CPUs itself, or where
+/// nobody read how many.
 pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
     // Without the throttled time others are suspected at most (`unread`).
@@ -53,7 +57,8 @@ pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     };
     let (used, waited) = (clues.arrow(others, ""), clues.arrow(waited, "seconds"));
     Some(format!(
-        "others used {used} CPUs, and on what is left the server's threads wait for each other ({waited} of a request), {than_work}"
+        "others used {used} CPUs, and on what is left the server's threads wait for each other ({waited} of a \
+         request), {than_work}"
     ))
 }
 
@@ -65,14 +70,19 @@ pub(super) fn slow_the_same_work(clues: &Clues) -> Option<String> {
     (shared && same && work::together(clues)).then(|| {
         let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
         let used = clues.arrow(others, "");
-        format!("others used {used} CPUs; with their data in the caches the same work takes longer: user code {on_user:.2} times, the kernel {on_kernel:.2} times")
+        format!(
+            "others used {used} CPUs; with their data in the caches the same work takes longer: user code \
+            {on_user:.2} times, the kernel {on_kernel:.2} times"
+        )
     })
 }
 
 /// Whether a part of a budget is longer because of them.
 pub(super) fn moves(clues: &Clues, layer: Layer, part: &str) -> bool {
     match Kind::of(layer, part) {
-        Kind::CpuServer | Kind::CpuClient | Kind::ClientCpuServer | Kind::ClientCpuClient => left_too_few(clues).is_some(),
+        Kind::CpuServer | Kind::CpuClient | Kind::ClientCpuServer | Kind::ClientCpuClient => {
+            left_too_few(clues).is_some()
+        }
         Kind::UserCode | Kind::Kernel | Kind::Faults => slow_the_same_work(clues).is_some(),
         _ => false,
     }

@@ -1,4 +1,5 @@
-//! Deciding experiments that the sides' own runs hold: what a change took away of the difference. Their answers count above every passive sign.
+//! Deciding experiments that the sides' own runs hold: what a change took away of the difference. Their answers count
+//! above every passive sign.
 
 use fingerpost_record::cause::thresholds::LESSER_PART;
 use fingerpost_record::{Answer, Estimate, Experiment, Finding, Status};
@@ -19,12 +20,13 @@ struct Part {
 
 /// Puts the answers of the slower side's experiments above what the findings say.
 ///
-/// - *Faster*: the cause that the change takes away has the part of the difference that it takes away, less what the same change took away
-///   of the faster side. It is guilty where the whole interval of that lies above the share that makes guilty, and the row can be trusted.
+/// - *Faster*: the cause that the change takes away has the part of the difference that it takes away, less what the
+///   same change took away of the faster side. It is guilty where the whole interval of that lies above the share that
+///   makes guilty, and the row can be trusted.
 /// - *As fast as before*: what the change takes away whole is cleared.
-/// - *As fast as before* with a change that need not take all of it away (the server before all others): a suspect of `unsure`, whose part of
-///   the change may be nothing by its own interval, keeps what the change took away. Where others beside it surely have a part of the change,
-///   two doubts together are not named before them.
+/// - *As fast as before* with a change that need not take all of it away (the server before all others): a suspect of
+///   `unsure`, whose part of the change may be nothing by its own interval, keeps what the change took away. Where
+///   others beside it surely have a part of the change, two doubts together are not named before them.
 /// - Else the sentence stands with the suspect.
 ///
 /// What other suspects are said to have is no more than what is left.
@@ -44,7 +46,8 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
         match experiment.answer {
             Answer::Faster => {
                 let f = &mut findings[of];
-                // Where the faster side suffers from it as well, and was not asked, how much of the difference it is nobody knows.
+                // Where the faster side suffers from it as well, and was not asked, how much of the difference it is
+                // nobody knows.
                 let also = alike.is_none() && clues.own(&name)[1].is_some_and(|own| own.status.accuses());
                 let Some(part) = part(experiment, alike, turn).filter(|_| !also) else {
                     f.evidence.push(experiment.sentence());
@@ -69,7 +72,8 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
             answer => {
                 let f = &mut findings[of];
                 f.evidence.push(experiment.sentence());
-                let doubted = answer == Answer::Same && f.status == Status::Suspected && unsure.contains(&name.as_str());
+                let doubted =
+                    answer == Answer::Same && f.status == Status::Suspected && unsure.contains(&name.as_str());
                 if let Some(part) = part(experiment, alike, turn).filter(|_| doubted) {
                     leave(f, part.value, "its part of the change may be nothing, and the change leaves ");
                 }
@@ -106,14 +110,15 @@ fn tests(experiment: &Experiment, f: &Finding) -> bool {
     decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
 }
 
-/// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several away (a neighbour that
-/// is held has neither the CPU nor the disk) tells nothing of one that another change takes away as well, where that helped clearly less, and
-/// less than half as much.
+/// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several
+/// away (a neighbour that is held has neither the CPU nor the disk) tells nothing of one that another change takes away
+/// as well, where that helped clearly less, and less than half as much.
 fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -> Option<usize> {
     let rank = |f: &Finding| (f.status, -f.share);
     let helped = experiment.effect.as_ref().filter(|_| experiment.answer == Answer::Faster);
     let less = |other: &&&Experiment| {
-        let lesser = |(e, all): (&Estimate, &Estimate)| e.high < all.low && e.value.ln() < LESSER_PART.value * all.value.ln();
+        let lesser =
+            |(e, all): (&Estimate, &Estimate)| e.high < all.low && e.value.ln() < LESSER_PART.value * all.value.ln();
         other.change != experiment.change && other.effect.as_ref().zip(helped).is_some_and(lesser)
     };
     let spared = |f: &Finding| all.iter().filter(less).any(|other| tests(other, f));
@@ -124,8 +129,8 @@ fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -
         .map(|(at, _)| at)
 }
 
-/// The part of the difference that a change took away: with it a transaction of the slower side takes `slow / effect`. What the same change
-/// takes away of the faster side is no part of the difference; nothing where that is not known.
+/// The part of the difference that a change took away: with it a transaction of the slower side takes `slow / effect`.
+/// What the same change takes away of the faster side is no part of the difference; nothing where that is not known.
 fn part(experiment: &Experiment, alike: Option<&Experiment>, turn: Pair) -> Option<Part> {
     let gained = |seconds: f64, times: f64| seconds * (1.0 - 1.0 / times.max(f64::MIN_POSITIVE));
     let of = |e: &Estimate, seconds| [e.value, e.low, e.high].map(|times| gained(seconds, times));
@@ -137,7 +142,11 @@ fn part(experiment: &Experiment, alike: Option<&Experiment>, turn: Pair) -> Opti
         Some(alike) => of(alike.effect.as_ref()?, turn.fast),
     };
     let share = |seconds: f64| (seconds / turn.more()).clamp(0.0, 1.0);
-    Some(Part { value: share(slow[0] - fast[0]), low: share(slow[1] - fast[2].max(0.0)), high: share(slow[2] - fast[1].max(0.0)) })
+    Some(Part {
+        value: share(slow[0] - fast[0]),
+        low: share(slow[1] - fast[2].max(0.0)),
+        high: share(slow[2] - fast[1].max(0.0)),
+    })
 }
 
 fn interval(part: Part) -> String {
@@ -191,17 +200,24 @@ mod tests {
 
     #[test]
     fn a_neighbour_whose_cpu_time_does_not_matter_has_the_disk() {
-        let found = [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.contention", Status::Suspected, 0.3)];
+        let found =
+            [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.contention", Status::Suspected, 0.3)];
         let both = ["cpu.contention".to_owned(), "storage.contention".to_owned()];
-        let of =
-            |change, tests: &[String], effect, answer| Experiment { tests: tests.to_vec(), ..experiment(change, "", Some(effect), answer) };
+        let of = |change, tests: &[String], effect, answer| Experiment {
+            tests: tests.to_vec(),
+            ..experiment(change, "", Some(effect), answer)
+        };
         let held = of(Change::Hold, &both, [1.76, 1.66, 1.78], Answer::Faster);
         let first = of(Change::Weight, &both[..1], [0.97, 0.88, 1.06], Answer::Unresolved);
         assert_eq!(suspect(&found, &held, &[&first, &held]), Some(1));
         let first = of(Change::Weight, &both[..1], [1.7, 1.6, 1.9], Answer::Faster);
         assert_eq!(suspect(&found, &held, &[&first, &held]), Some(0));
         let first = of(Change::Weight, &both[..1], [1.4, 1.3, 1.5], Answer::Faster);
-        assert_eq!(suspect(&found, &held, &[&first, &held]), Some(0), "clearly less, and all the same more than half of it");
+        assert_eq!(
+            suspect(&found, &held, &[&first, &held]),
+            Some(0),
+            "clearly less, and all the same more than half of it"
+        );
         let first = of(Change::Weight, &both[..1], [1.2, 1.1, 1.3], Answer::Faster);
         assert_eq!(suspect(&found, &held, &[&first, &held]), Some(1), "the smaller part");
     }

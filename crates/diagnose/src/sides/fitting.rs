@@ -32,7 +32,8 @@ pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
     grown(level, None, TWICE.value, text)
 }
 
-/// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were not followed on both.
+/// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were
+/// not followed on both.
 pub(super) fn ends(clues: &Clues, pick: fn(Layer, &str) -> bool) -> Option<[f64; 2]> {
     clues.followed().then(|| {
         let (pair, width) = (clues.parts(pick), clues.width(pick));
@@ -58,7 +59,10 @@ pub(super) fn grew(clues: &Clues, waited: Pair) -> bool {
 /// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
 pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
     let pair = clues.places(places)?;
-    let whom = places.first().and_then(|place| clues.whom(*place)).map_or(String::new(), |name| format!(", most of it with {name}"));
+    let whom = places
+        .first()
+        .and_then(|place| clues.whom(*place))
+        .map_or(String::new(), |name| format!(", most of it with {name}"));
     let text = format!("{words}: {} of a request{whom}", clues.arrow(pair, "seconds"));
     Some(if grew(clues, pair) { Fits(text) } else { NotGrown(text, clues.grew_at_most(places)) })
 }

@@ -30,13 +30,15 @@ pub(super) fn durability(clues: &Clues) -> Sign {
     let Some(counted) = counted_flushes(clues) else { return Unknown };
     let count = counted.pair;
     let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
-    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
+    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the
+    // disk's.
     if let Some(Cost { times: cost, .. }) = flush_cost(clues)
         && cost > count.ratio()
     {
         return NotGrown(format!("{text}, at {cost:.2} times the cost each"), None);
     }
-    // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
+    // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of
+    // the change.
     let longer = clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
     let ([low, high], [least, most]) = (counted.ratio(), counted.slow());
     if count.ratio() > MORE_FLUSHES && (count.slow > FLUSHES_MATTER.value || longer) {
@@ -53,19 +55,24 @@ pub(super) fn in_flushes(kind: Kind) -> bool {
 /// How many times as many flushes a transaction makes where it commits in another way.
 const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
 
-/// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
+/// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes
+/// where there are enough.
 pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
     let call = |name: &str| {
         let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
         Some((of("count")?, of("seconds")?))
     };
-    let calls = ["fsync", "fdatasync"].into_iter().filter_map(call).reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
+    let calls =
+        ["fsync", "fdatasync"].into_iter().filter_map(call).reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
     if let Some((count, seconds)) = calls
         && count.fast > 0.0
         && count.slow > 0.0
         && seconds.fast > 0.0
     {
-        return Some(Cost::of((seconds.slow / count.slow) / (seconds.fast / count.fast), clues.growth_of(count, &SYNCS)));
+        return Some(Cost::of(
+            (seconds.slow / count.slow) / (seconds.fast / count.fast),
+            clues.growth_of(count, &SYNCS),
+        ));
     }
     let (count, seconds) = flushes(clues)?;
     clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
@@ -74,8 +81,8 @@ pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
     Some(Cost::of(times, clues.growth_of(count, &["disk.flushes"])))
 }
 
-/// How many times as long one of something takes: the value, and the upper end of its 95 % interval, which is as sure as the number of those
-/// that were timed where their deviation is no more than their mean.
+/// How many times as long one of something takes: the value, and the upper end of its 95 % interval, which is as sure
+/// as the number of those that were timed where their deviation is no more than their mean.
 #[derive(Clone, Copy)]
 pub(super) struct Cost {
     pub(super) times: f64,
@@ -91,10 +98,16 @@ impl Cost {
     }
 }
 
-/// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer; and whether that is so for sure.
+/// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer; and whether
+/// that is so for sure.
 pub(super) fn more_of_the_same(clues: &Clues) -> Option<(String, bool)> {
     let (count, cost) = (counted_flushes(clues)?, flush_cost(clues)?);
     let more = count.pair.ratio() > MORE_FLUSHES && cost.times < SAME_COST.value;
     let surely = count.ratio()[0] > MORE_FLUSHES && cost.at_most < SAME_COST.value;
-    more.then(|| (format!("flushes a transaction: {}, at {:.2} times the cost each", clues.arrow(count.pair, ""), cost.times), surely))
+    more.then(|| {
+        (
+            format!("flushes a transaction: {}, at {:.2} times the cost each", clues.arrow(count.pair, ""), cost.times),
+            surely,
+        )
+    })
 }

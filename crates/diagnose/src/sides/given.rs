@@ -9,13 +9,15 @@ use fingerpost_record::cause::thresholds::{MOST_OF_OUTSIDE, TWICE};
 
 pub(super) fn quota(clues: &Clues) -> Sign {
     // The quota stopped the server so many times.
-    let stops = clues.per_transaction("throttle.seconds").and_then(|pair| clues.growth_of(pair, &["throttle.throttled_periods"]));
+    let stops = clues
+        .per_transaction("throttle.seconds")
+        .and_then(|pair| clues.growth_of(pair, &["throttle.throttled_periods"]));
     grows_by(clues, "throttle.seconds", stops, TWICE.value, "throttled time")
 }
 
-/// Whether a quota's stops make the most of what transactions take longer outside of followed requests. A stop lasts for tens of
-/// milliseconds, and what it holds up is cut by windows that are shorter. The kernel adds up the stops of each CPU: all of the server
-/// stands still for at least the mean of its CPUs.
+/// Whether a quota's stops make the most of what transactions take longer outside of followed requests. A stop lasts
+/// for tens of milliseconds, and what it holds up is cut by windows that are shorter. The kernel adds up the stops of
+/// each CPU: all of the server stands still for at least the mean of its CPUs.
 pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
     let (Some(stopped), Some(elapsed), Some(turn), Some(outside)) =
         (clues.total("throttle.seconds"), clues.total("elapsed.seconds"), clues.turnaround(), clues.outside())
@@ -29,17 +31,24 @@ pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
     let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.slow >= 1.0) else { return Unknown };
-    let idle = clues.total("cpu.idle.seconds").zip(clues.total("elapsed.seconds")).map(|(idle, all)| idle.slow / all.slow.max(1e-9));
+    let idle = clues
+        .total("cpu.idle.seconds")
+        .zip(clues.total("elapsed.seconds"))
+        .map(|(idle, all)| idle.slow / all.slow.max(1e-9));
     let idling = idle.map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
     let text = format!("CPUs that the server may use: {}{idling}", clues.arrow(allowed, ""));
     if allowed.slow < allowed.fast { Fits(text) } else { Against(text) }
 }
 
-/// A higher nice value or a lower weight on the slower side only. Either may be the one that was changed; neither hides the other.
+/// A higher nice value or a lower weight on the slower side only. Either may be the one that was changed; neither hides
+/// the other.
 pub(super) fn priority(clues: &Clues) -> Sign {
-    let nice = clues.total("server.nice").map(|p| (p.slow > p.fast, format!("the server's nice value: {}", clues.arrow(p, ""))));
-    let weight =
-        weight(clues).map(|p| (p.slow < limit("cpu.priority") * p.fast, format!("its CPU weight, of the usual: {}", clues.arrow(p, ""))));
+    let nice = clues
+        .total("server.nice")
+        .map(|p| (p.slow > p.fast, format!("the server's nice value: {}", clues.arrow(p, ""))));
+    let weight = weight(clues).map(|p| {
+        (p.slow < limit("cpu.priority") * p.fast, format!("its CPU weight, of the usual: {}", clues.arrow(p, "")))
+    });
     let told: Vec<(bool, String)> = nice.into_iter().chain(weight).collect();
     if told.is_empty() {
         return Unknown;

@@ -1,9 +1,10 @@
 //! How sure it is that a count grew from one side to the other.
 //!
-//! What the kernel counts of a run is whole, and came by chance all the same: another run would have had another number. Events that do not
-//! depend on each other vary as Poisson's do. Those of one transaction do depend on each other (a query makes all of its calls), so that a
-//! count is taken for no surer than the transactions that it is of: as if each made all of its events or none, which is as much as counts
-//! of one spread where their deviation is no more than their mean.
+//! What the kernel counts of a run is whole, and came by chance all the same: another run would have had another
+//! number. Events that do not depend on each other vary as Poisson's do. Those of one transaction do depend on each
+//! other (a query makes all of its calls), so that a count is taken for no surer than the transactions that it is of:
+//! as if each made all of its events or none, which is as much as counts of one spread where their deviation is no more
+//! than their mean.
 
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps};
 use crate::counts::{self, Z};
@@ -59,8 +60,8 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// The ends of the 95 % interval of how many times as much it is: given the sum of both counts, one of them is binomial (Przyborowski and
-    /// Wilenski, Biometrika 31, 1940), with Wilson's interval (1927).
+    /// The ends of the 95 % interval of how many times as much it is: given the sum of both counts, one of them is
+    /// binomial (Przyborowski and Wilenski, Biometrika 31, 1940), with Wilson's interval (1927).
     pub fn ratio(&self) -> [f64; 2] {
         let (fast, slow) = (self.events.fast, self.events.slow);
         if slow <= 0.0 && self.whole {
@@ -76,7 +77,8 @@ impl Growth {
         let odds = |p: f64| if p >= 1.0 - 1e-12 { f64::INFINITY } else { p.max(0.0) / (1.0 - p) };
         // From events to the quantity: by what one of them makes on either side.
         let of_one = |quantity: f64, events: f64, one: f64| if events > 0.0 { quantity / events } else { one };
-        let scale = of_one(self.pair.slow, slow, self.one.slow) / of_one(self.pair.fast, fast, self.one.fast).max(1e-300);
+        let scale =
+            of_one(self.pair.slow, slow, self.one.slow) / of_one(self.pair.fast, fast, self.one.fast).max(1e-300);
         [odds((middle - half).max(0.0)) * scale, odds((middle + half).min(1.0)) * scale]
     }
 
@@ -105,10 +107,10 @@ impl Growth {
     }
 }
 
-/// What a quantity says of a cause that needs it to be more than `by` times as much: it fits, or speaks against the cause, where that holds with
-/// the whole interval; by its middle alone it is a suspicion, or clears nobody. Of a quantity that no events are known of (seconds that
-/// threads stood still for) the middle is all there is: what then accuses is the interval of the cause's part of a request, and nothing
-/// clears but that there is none of it.
+/// What a quantity says of a cause that needs it to be more than `by` times as much: it fits, or speaks against the
+/// cause, where that holds with the whole interval; by its middle alone it is a suspicion, or clears nobody. Of a
+/// quantity that no events are known of (seconds that threads stood still for) the middle is all there is: what then
+/// accuses is the interval of the cause's part of a request, and nothing clears but that there is none of it.
 pub(super) fn grown(pair: Pair, growth: Option<Growth>, by: f64, text: String) -> Sign {
     let more = pair.ratio() > by && pair.slow > 0.0;
     match growth.map(|g| g.ratio()) {
@@ -125,7 +127,8 @@ pub(super) fn fits(text: String, surely: bool) -> Sign {
     if surely { Fits(text) } else { Perhaps(text) }
 }
 
-/// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as little as a middle value says.
+/// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as
+/// little as a middle value says.
 pub(super) fn against(text: String, surely: impl Into<Option<bool>>) -> Sign {
     if surely.into() == Some(true) { Against(text) } else { NotGrown(text, None) }
 }
@@ -151,11 +154,14 @@ mod tests {
 
     #[test]
     fn a_ratio_of_counts_is_as_sure_as_the_exact_interval_says() {
-        // Clopper and Pearson's exact ends of the share are 0.0252 and 0.556 for 2 of 10, 0.692 and 1 for 10 of 10, 0.398 and 0.602 for 50 of 100;
-        // Wilson's are narrower by what the exact ones have too much.
-        for (fast, slow, [low, high]) in
-            [(8.0, 2.0, [0.06, 1.04]), (0.0, 10.0, [2.60, f64::INFINITY]), (50.0, 50.0, [0.678, 1.475]), (1000.0, 1000.0, [0.916, 1.092])]
-        {
+        // Clopper and Pearson's exact ends of the share are 0.0252 and 0.556 for 2 of 10, 0.692 and 1 for 10 of 10,
+        // 0.398 and 0.602 for 50 of 100; Wilson's are narrower by what the exact ones have too much.
+        for (fast, slow, [low, high]) in [
+            (8.0, 2.0, [0.06, 1.04]),
+            (0.0, 10.0, [2.60, f64::INFINITY]),
+            (50.0, 50.0, [0.678, 1.475]),
+            (1000.0, 1000.0, [0.916, 1.092]),
+        ] {
             let [found_low, found_high] = of(fast, slow).ratio();
             assert!((found_low - low).abs() < 0.01 * low.max(0.5), "{fast} and {slow}: {found_low}");
             assert!((found_high - high).abs() < 0.01 * high || found_high == high, "{fast} and {slow}: {found_high}");
@@ -174,7 +180,10 @@ mod tests {
             Against(_) => "against",
             Sign::Unknown => "unknown",
         };
-        assert_eq!([kind(100.0, 400.0), kind(4.0, 8.0), kind(4.0, 5.0), kind(400.0, 410.0)], ["fits", "perhaps", "not grown", "against"]);
+        assert_eq!(
+            [kind(100.0, 400.0), kind(4.0, 8.0), kind(4.0, 5.0), kind(400.0, 410.0)],
+            ["fits", "perhaps", "not grown", "against"]
+        );
         assert_eq!([kind(0.0, 3.0), kind(0.0, 30.0)], ["perhaps", "fits"]);
     }
 

@@ -1,5 +1,6 @@
-//! What waiting together leads to: threads that sleep in a flush, for a lock, or for packets that were held back, are let go at once, and wait for each other for a CPU; a CPU that
-//! they left free has to wake first, and neighbours that are there on both sides run on it meanwhile. Who finds a file locked by a commit sleeps and tries again.
+//! What waiting together leads to: threads that sleep in a flush, for a lock, or for packets that were held back, are
+//! let go at once, and wait for each other for a CPU; a CPU that they left free has to wake first, and neighbours that
+//! are there on both sides run on it meanwhile. Who finds a file locked by a commit sleeps and tries again.
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{FILE_LOCKS, LONGER_WAIT, SAME_WORK};
@@ -29,9 +30,9 @@ fn by_a_lock(clues: &Clues) -> Option<String> {
     after(clues, app_lock, |kind| kind == Kind::Lock, 1.0)
 }
 
-/// Where `sign` fits, and what is slept longer in these parts is a good part of the change and at least so many times what is waited longer for a
-/// CPU. Nothing where others came, or where the server was given less of the CPUs: waits for a CPU have causes of their
-/// own then.
+/// Where `sign` fits, and what is slept longer in these parts is a good part of the change and at least so many times
+/// what is waited longer for a CPU. Nothing where others came, or where the server was given less of the CPUs: waits
+/// for a CPU have causes of their own then.
 fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, times: f64) -> Option<String> {
     let Fits(text) = sign(clues) else { return None };
     let slept = clues.parts(|layer, part| sleeps(Kind::of(layer, part)));
@@ -43,14 +44,17 @@ fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, time
     })
 }
 
-/// Whether it is known that no others came, and that the server was given no less of the CPUs: what nobody read is not nothing.
+/// Whether it is known that no others came, and that the server was given no less of the CPUs: what nobody read is not
+/// nothing.
 fn left_alone(clues: &Clues) -> bool {
-    let as_before = [given::affinity, given::quota, given::priority].iter().all(|sign| matches!(sign(clues), Against(_) | NotGrown(..)));
+    let as_before = [given::affinity, given::quota, given::priority]
+        .iter()
+        .all(|sign| matches!(sign(clues), Against(_) | NotGrown(..)));
     as_before && given::others_used(clues).is_some() && crowded::came(clues).is_none()
 }
 
-/// Why waits for a CPU belong to a queueing discipline: it lets packets that it held go together, so that those who get them all want a CPU at
-/// once, with no more to do than before.
+/// Why waits for a CPU belong to a queueing discipline: it lets packets that it held go together, so that those who get
+/// them all want a CPU at once, with no more to do than before.
 pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
     let shapers = shapers(clues)?;
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
@@ -58,24 +62,32 @@ pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
     (same_work && grew(clues, waited) && left_alone(clues)).then(|| {
         let (set, waited) = (clues.arrow(shapers, ""), clues.arrow(waited, "seconds"));
         format!(
-            "queueing disciplines that limit a rate or delay: {set}; what they let go together then waits for a CPU: {waited} of a request"
+            "queueing disciplines that limit a rate or delay: {set}; what they let go together then waits for a CPU: \
+             {waited} of a request"
         )
     })
 }
 
-/// Why sleeps belong to how the server commits: it locks its files with each transaction, and who finds one locked sleeps for a while and tries
-/// again (SQLite's busy handler); who commits holds the lock until its flushes are done.
+/// Why sleeps belong to how the server commits: it locks its files with each transaction, and who finds one locked
+/// sleeps for a while and tries again (SQLite's busy handler); who commits holds the lock until its flushes are done.
 pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
     let Fits(text) = durability(clues) else { return None };
-    let locks = clues.per_transaction("server.call.fcntl.count").filter(|c| c.fast >= FILE_LOCKS.value && c.slow >= FILE_LOCKS.value)?;
+    let locks = clues
+        .per_transaction("server.call.fcntl.count")
+        .filter(|c| c.fast >= FILE_LOCKS.value && c.slow >= FILE_LOCKS.value)?;
     let slept = clues.places(&[Place::Sleeping]).filter(|slept| grew(clues, *slept))?;
     let (locks, slept) = (clues.arrow(locks, ""), clues.arrow(slept, "seconds"));
-    Some(format!("{text}; calls on locks of files: {locks}; asleep until one that a commit holds is tried again: {slept} of a request"))
+    Some(format!(
+        "{text}; calls on locks of files: {locks}; asleep until one that a commit holds is tried again: {slept} of a \
+         request"
+    ))
 }
 
 /// Waiting for a CPU that no other process has, or one that is a neighbour on both sides.
 fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
-    use Kind::{ClientCpuClient, ClientCpuFree, ClientCpuOthers, ClientCpuServer, CpuClient, CpuFree, CpuOthers, CpuServer};
+    use Kind::{
+        ClientCpuClient, ClientCpuFree, ClientCpuOthers, ClientCpuServer, CpuClient, CpuFree, CpuOthers, CpuServer,
+    };
     match Kind::of(layer, part) {
         CpuServer | CpuClient | CpuFree | ClientCpuServer | ClientCpuClient | ClientCpuFree => true,
         CpuOthers | ClientCpuOthers => crowded::on_both_sides(clues).is_some(),

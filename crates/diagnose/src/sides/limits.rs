@@ -12,11 +12,11 @@ use crate::judging::{TOO_LITTLE_FOLLOWED, percent};
 pub struct Trust {
     /// Why its row is not to be trusted, where that is so.
     pub untrusted: Option<String>,
-    /// How many times as long a transaction takes, by the row that was measured without observers: the value and the ends of its 95 %
-    /// interval, from the slower side.
+    /// How many times as long a transaction takes, by the row that was measured without observers: the value and the
+    /// ends of its 95 % interval, from the slower side.
     pub ratio: Option<[f64; 3]>,
-    /// Whether the change is surely larger than what does not matter. Where it is not, there is a difference all the same, and whoever fits
-    /// is suspected.
+    /// Whether the change is surely larger than what does not matter. Where it is not, there is a difference all the
+    /// same, and whoever fits is suspected.
     pub resolved: bool,
 }
 
@@ -27,8 +27,8 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// The ends of the interval of a change of so many seconds: as far from it as the row's are. At least a tenth of it is left, and a row
-    /// whose interval has none is no change that is judged.
+    /// The ends of the interval of a change of so many seconds: as far from it as the row's are. At least a tenth of it
+    /// is left, and a row whose interval has none is no change that is judged.
     pub fn change(&self, seconds: f64) -> [f64; 2] {
         let Some([value, low, high]) = self.ratio.filter(|r| r[0] > 1.0 && r.iter().all(|r| r.is_finite())) else {
             return [seconds, seconds];
@@ -38,7 +38,8 @@ impl Trust {
     }
 }
 
-/// The ends of a change of so many seconds that is known to so many; at least a tenth of it is left, as in [`Trust::change`].
+/// The ends of a change of so many seconds that is known to so many; at least a tenth of it is left, as in
+/// [`Trust::change`].
 pub(super) fn around(seconds: f64, width: f64) -> [f64; 2] {
     [(seconds - width).max(LEAST_LEFT.value * seconds), seconds + width]
 }
@@ -50,27 +51,35 @@ pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
     }
     for f in findings.iter_mut().filter(|f| f.status == Status::Suspected) {
         (f.status, f.share) = (Status::NotJudged, 0.0);
-        f.evidence.push(format!("no cause explains {} of a change that may be too small to matter", percent(unexplained)));
+        f.evidence
+            .push(format!("no cause explains {} of a change that may be too small to matter", percent(unexplained)));
     }
 }
 
-/// Takes guilt from those that it cannot be said of, with the reason. What a layer has more and no cause is known for is unexplained, too.
+/// Takes guilt from those that it cannot be said of, with the reason. What a layer has more and no cause is known for
+/// is unexplained, too.
 pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexplained: f64) {
-    let of_layers: f64 = findings.iter().filter(|f| f.status.accuses() && cause(&f.cause).is_none()).map(|f| f.share).sum();
+    let of_layers: f64 =
+        findings.iter().filter(|f| f.status.accuses() && cause(&f.cause).is_none()).map(|f| f.share).sum();
     let unexplained = (unexplained + of_layers).min(1.0);
     for f in findings.iter_mut().filter(|f| f.status == Status::Guilty) {
         let why = match clues.not_followed() {
-            _ if trust.untrusted.is_some() => trust.untrusted.as_ref().map(|why| format!("the row is not to be trusted: {why}")),
-            _ if !trust.resolved => Some("the step is surely slower, and not surely by more than what does not matter".to_owned()),
+            _ if trust.untrusted.is_some() => {
+                trust.untrusted.as_ref().map(|why| format!("the row is not to be trusted: {why}"))
+            }
+            _ if !trust.resolved => {
+                Some("the step is surely slower, and not surely by more than what does not matter".to_owned())
+            }
             None => Some("the record has no followed requests, and no interval of its part".to_owned()),
             Some(share) if share > TOO_LITTLE_FOLLOWED => Some(format!(
                 "{} of a side's requests' time could not be followed: above {} no cause is guilty",
                 percent(share),
                 percent(TOO_LITTLE_FOLLOWED)
             )),
-            _ if unexplained > f.share => {
-                Some(format!("nothing that was recorded tells the cause of more of the change, {}", percent(unexplained)))
-            }
+            _ if unexplained > f.share => Some(format!(
+                "nothing that was recorded tells the cause of more of the change, {}",
+                percent(unexplained)
+            )),
             Some(_) => None,
         };
         if let Some(why) = why {

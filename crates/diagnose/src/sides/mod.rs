@@ -1,6 +1,7 @@
 //! Two sides of one workload step: the way from one budget to the other, and the causes of the difference.
 //!
-//! [`waterfall`] takes the difference apart; [`candidates`] holds each cause of the [`catalogue`] against what tells it from its neighbours.
+//! [`waterfall`] takes the difference apart; [`candidates`] holds each cause of the [`catalogue`] against what tells it
+//! from its neighbours.
 
 pub mod alone;
 pub mod candidates;

@@ -8,9 +8,9 @@ const QUEUES: [&str; 2] = ["request waits for the server", "in a program's own q
 /// What lies on no side.
 const ON_THE_WAY: &str = "on the way between server and client";
 
-/// The parts of a budget: layer, component, seconds per transaction. Where few threads serve many clients, a request that waits behind
-/// others waits for what those do: the time in the server's queue is spread over the server's own parts, in proportion. A budget of
-/// followed requests has no such queue, and stays as it is.
+/// The parts of a budget: layer, component, seconds per transaction. Where few threads serve many clients, a request
+/// that waits behind others waits for what those do: the time in the server's queue is spread over the server's own
+/// parts, in proportion. A budget of followed requests has no such queue, and stays as it is.
 pub(super) fn resolved<'a>(readings: &Readings, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
     let queue = |part: &str| QUEUES.contains(&part);
     let own = |layer: Layer, part: &str| layer != Layer::Client && part != ON_THE_WAY && !queue(part);

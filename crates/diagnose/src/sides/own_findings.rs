@@ -5,8 +5,9 @@ use fingerpost_record::{Finding, Status};
 use super::waterfall::Waterfall;
 use crate::steps::Evidence;
 
-/// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those of workloads that
-/// both sides have rows of (`probes` are the rows' names), for the others have no part in the difference.
+/// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those
+/// of workloads that both sides have rows of (`probes` are the rows' names), for the others have no part in the
+/// difference.
 pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
     if causes.is_empty() {
         return;
@@ -24,12 +25,14 @@ pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
     }
 }
 
-/// What a run's own findings convict is not cleared by other rows than theirs: probes of the disk that cost what they did say nothing of a server
-/// that waits for it. The step that speaks for the difference was judged anew, with what each side alone says of it.
+/// What a run's own findings convict is not cleared by other rows than theirs: probes of the disk that cost what they
+/// did say nothing of a server that waits for it. The step that speaks for the difference was judged anew, with what
+/// each side alone says of it.
 pub fn never_clear_the_convicted(causes: &mut Vec<Finding>, sides: [Evidence; 2], judged: Option<&Waterfall>) {
     let judged = judged.map(|fall| format!("{} {}: ", fall.workload, fall.params));
-    let of_another =
-        |side: &Evidence, figure: &str| judged.as_ref().is_none_or(|own| side.names_a_step(figure) && !figure.starts_with(own));
+    let of_another = |side: &Evidence, figure: &str| {
+        judged.as_ref().is_none_or(|own| side.names_a_step(figure) && !figure.starts_with(own))
+    };
     let shown = |cause: &str, side: &Evidence| {
         let convicts = |own: &&Finding| own.cause == cause && own.status == Status::Guilty;
         let figure = |own: &Finding| own.evidence.first().filter(|figure| of_another(side, figure)).cloned();

@@ -8,8 +8,9 @@ use super::clues::Clues;
 use super::{crowded, work};
 use crate::hosts;
 
-/// Adds another build and another setting where they differ and what can follow from them is accused, with the largest share of that. One
-/// setting alone that differs is as sure as what follows from it; beside others, and beside hosts that differ, it is suspected.
+/// Adds another build and another setting where they differ and what can follow from them is accused, with the largest
+/// share of that. One setting alone that differs is as sure as what follows from it; beside others, and beside hosts
+/// that differ, it is suspected.
 pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
     for (name, fact) in [("app.build", work::build(clues)), ("app.setting", work::setting(clues))] {
         let (Some(fact), Some(entry)) = (fact, cause(name)) else { continue };
@@ -24,16 +25,25 @@ pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
 /// What gives the CPU to others where there are any.
 const GIVES_WAY: [&str; 2] = ["cpu.affinity", "cpu.priority"];
 
-/// Where the same others want the CPUs on both sides, and a setting of the server's own was changed between them, waiting for those others
-/// follows from the setting.
+/// Where the same others want the CPUs on both sides, and a setting of the server's own was changed between them,
+/// waiting for those others follows from the setting.
 pub(super) fn neighbours_of_both(findings: &mut [Finding], clues: &Clues) {
     let Some(others) = crowded::on_both_sides(clues) else { return };
     let set = findings.iter().filter(|f| f.status.accuses() && GIVES_WAY.contains(&f.cause.as_str()));
-    let Some((root, share, status)) = set.map(|f| (f.cause.clone(), f.share, f.status)).max_by(|a, b| a.1.total_cmp(&b.1)) else { return };
-    let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention" && f.status.accuses() && f.status <= status) else { return };
+    let Some((root, share, status)) =
+        set.map(|f| (f.cause.clone(), f.share, f.status)).max_by(|a, b| a.1.total_cmp(&b.1))
+    else {
+        return;
+    };
+    let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention" && f.status.accuses() && f.status <= status)
+    else {
+        return;
+    };
     (f.status, f.share) = (Status::Suspected, f.share.min(share));
     let used = clues.arrow(others, "");
-    f.evidence.push(format!("CPUs that other processes used: {used}; they are on both sides, and {root} is what lets them go first"));
+    f.evidence.push(format!(
+        "CPUs that other processes used: {used}; they are on both sides, and {root} is what lets them go first"
+    ));
 }
 
 /// Whether a cause may follow from another, by way of others too.

@@ -1,5 +1,6 @@
-//! What a change between the sides was measured to make by itself comes before every passive sign: what may follow from it is told as its
-//! consequence, and what cannot has no more than what it leaves for sure: all but the low end of the experiment's interval.
+//! What a change between the sides was measured to make by itself comes before every passive sign: what may follow from
+//! it is told as its consequence, and what cannot has no more than what it leaves for sure: all but the low end of the
+//! experiment's interval.
 
 use fingerpost_record::cause::cause;
 use fingerpost_record::{Finding, Status};
@@ -20,7 +21,8 @@ pub struct Measured<'a> {
     pub least: f64,
 }
 
-/// Puts findings of a workload's step in order again after `measured`, causes whose part of the difference an experiment gave, got theirs.
+/// Puts findings of a workload's step in order again after `measured`, causes whose part of the difference an
+/// experiment gave, got theirs.
 pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
     let is_measured = |f: &Finding| measured.iter().any(|m| m.cause == f.cause);
     for f in findings.iter_mut() {
@@ -29,8 +31,10 @@ pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
     }
     // Of what is equal in all else, what was measured comes first.
     findings.sort_by_key(|f| !is_measured(f));
-    let roots: Vec<Finding> = findings.iter().filter(|f| is_measured(f) && f.status.accuses() && f.share > 0.0).cloned().collect();
-    // Who comes first is decided by what the experiment gives and leaves at its middle; how much others have, by what it leaves for sure.
+    let roots: Vec<Finding> =
+        findings.iter().filter(|f| is_measured(f) && f.status.accuses() && f.share > 0.0).cloned().collect();
+    // Who comes first is decided by what the experiment gives and leaves at its middle; how much others have, by what
+    // it leaves for sure.
     let middle = (1.0 - roots.iter().map(|f| f.share).sum::<f64>()).clamp(0.0, 1.0);
     let mut shown: Vec<(String, f64)> = Vec::new();
     let least = measured.iter().filter(|m| roots.iter().any(|f| f.cause == m.cause)).map(|m| m.least.max(0.0));
@@ -66,8 +70,11 @@ fn root<'a>(f: &Finding, roots: &'a [Finding]) -> Option<&'a Finding> {
 
 /// Moves what may follow from a measured cause, by way of causes that nobody is accused of, behind it.
 fn gather(findings: &mut Vec<Finding>, of: &Finding, roots: &[Finding]) {
-    let loose =
-        |f: &Finding| f.status.accuses() && chain::follows_from(f).is_none() && root(f, roots).is_some_and(|root| root.cause == of.cause);
+    let loose = |f: &Finding| {
+        f.status.accuses()
+            && chain::follows_from(f).is_none()
+            && root(f, roots).is_some_and(|root| root.cause == of.cause)
+    };
     let (mut after, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings).into_iter().partition(loose);
     after.iter_mut().for_each(|f| chain::follow(f, &of.cause));
     *findings = rest;
@@ -118,7 +125,10 @@ mod tests {
         );
         assert!(found[1].evidence[0].starts_with("it follows from app.setting"), "{:?}", found[1]);
         assert!(found[2].evidence[0].starts_with("it follows from app.setting"), "{:?}", found[2]);
-        assert_eq!(found[3].evidence, ["what was measured of single changes leaves up to 15 % of the difference for it"]);
+        assert_eq!(
+            found[3].evidence,
+            ["what was measured of single changes leaves up to 15 % of the difference for it"]
+        );
         let once = found.clone();
         put_first(&mut found, &setting(0.85));
         assert_eq!(ordered(&found), ordered(&once), "a second time changes nothing");
@@ -127,29 +137,39 @@ mod tests {
 
     #[test]
     fn what_has_all_of_the_difference_leaves_nobody_else_accused_of_it() {
-        let mut found = vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
+        let mut found =
+            vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
         put_first(&mut found, &setting(0.96));
-        assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.98), ("cpu.contention", Status::NotJudged, 0.0)]);
+        assert_eq!(
+            ordered(&found),
+            [("app.setting", Status::Guilty, 0.98), ("cpu.contention", Status::NotJudged, 0.0)]
+        );
     }
 
     #[test]
     fn a_wide_interval_leaves_others_all_but_its_low_end() {
-        let mut found = vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
+        let mut found =
+            vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
         put_first(&mut found, &setting(0.6));
         assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.98), ("cpu.contention", Status::Guilty, 0.4)]);
-        assert_eq!(found[1].evidence, ["what was measured of single changes leaves up to 40 % of the difference for it"]);
+        assert_eq!(
+            found[1].evidence,
+            ["what was measured of single changes leaves up to 40 % of the difference for it"]
+        );
     }
 
     #[test]
     fn what_others_may_have_at_most_puts_nobody_before_what_was_measured() {
-        let mut found = vec![finding("cpu.contention", Status::Guilty, 0.9), finding("app.setting", Status::Guilty, 0.6)];
+        let mut found =
+            vec![finding("cpu.contention", Status::Guilty, 0.9), finding("app.setting", Status::Guilty, 0.6)];
         put_first(&mut found, &setting(0.3));
         assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.6), ("cpu.contention", Status::Guilty, 0.7)]);
     }
 
     #[test]
     fn a_small_part_takes_nothing_from_a_larger_cause() {
-        let mut found = vec![finding("app.setting", Status::Guilty, 0.3), finding("cpu.contention", Status::Guilty, 0.6)];
+        let mut found =
+            vec![finding("app.setting", Status::Guilty, 0.3), finding("cpu.contention", Status::Guilty, 0.6)];
         put_first(&mut found, &setting(0.28));
         assert_eq!(ordered(&found), [("cpu.contention", Status::Guilty, 0.6), ("app.setting", Status::Guilty, 0.3)]);
     }

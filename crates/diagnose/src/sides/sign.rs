@@ -8,12 +8,13 @@ use fingerpost_record::place::Kind;
 pub enum Sign {
     /// What tells this cause from its neighbours is there.
     Fits(String),
-    /// It is there by the middle of a count's interval, and may not be by the whole: that makes suspected, and nobody guilty.
+    /// It is there by the middle of a count's interval, and may not be by the whole: that makes suspected, and nobody
+    /// guilty.
     Perhaps(String),
     /// What would have to be there is not: a fact about the cause, which excludes it whatever its part of the change.
     Against(String),
-    /// What it takes did not grow, or too little, by the middle of an interval: that clears it with the whole interval alone. The seconds of a
-    /// transaction by which the places where it acts grew at most, where they tell it.
+    /// What it takes did not grow, or too little, by the middle of an interval: that clears it with the whole interval
+    /// alone. The seconds of a transaction by which the places where it acts grew at most, where they tell it.
     NotGrown(String, Option<f64>),
     /// Nothing was observed on both sides that would tell.
     Unknown,

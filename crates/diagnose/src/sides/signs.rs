@@ -34,8 +34,9 @@ pub(super) fn contention(clues: &Clues) -> Sign {
     crowded::sign(&others, text)
 }
 
-/// A guest that does not get its CPUs does everything more slowly, in proportion: the share of the time that it wanted a CPU and that
-/// was taken from it must be larger on the slower side, and large enough to make a good part of the change.
+/// A guest that does not get its CPUs does everything more slowly, in proportion: the share of the time that it wanted
+/// a CPU and that was taken from it must be larger on the slower side, and large enough to make a good part of the
+/// change.
 pub(super) fn steal(clues: &Clues) -> Sign {
     let busy = ["cpu.user.seconds", "cpu.system.seconds", "cpu.interrupts.seconds"].map(|name| clues.total(name));
     let Some(stolen) = clues.total("cpu.steal.seconds") else { return Unknown };
@@ -47,9 +48,12 @@ pub(super) fn steal(clues: &Clues) -> Sign {
     let ticks = clues.in_cpus(stolen, Pair { fast: 1.0, slow: 1.0 });
     let (fast_ends, slow_ends) = (ticks.fast().map(|s| share(s, busy.fast)), ticks.slow().map(|s| share(s, busy.slow)));
     let [on_slow, on_fast] = [slow, fast].map(|share| share * 100.0);
-    let text = format!("the hypervisor took {on_slow:.0} % of the time in which CPUs were wanted, {on_fast:.0} % on the faster side");
+    let text = format!(
+        "the hypervisor took {on_slow:.0} % of the time in which CPUs were wanted, {on_fast:.0} % on the faster side"
+    );
     let much = |fast: f64, slow: f64| {
-        slow > fast + MORE_STOLEN.value && clues.parts(on_cpu).slow * (slow - fast) > GOOD_PART.value * clues.wall().more()
+        slow > fast + MORE_STOLEN.value
+            && clues.parts(on_cpu).slow * (slow - fast) > GOOD_PART.value * clues.wall().more()
     };
     match much(fast, slow) {
         true => growth::fits(text, much(fast_ends[1], slow_ends[0])),
@@ -64,7 +68,9 @@ pub(super) fn mitigation(clues: &Clues) -> Sign {
         ("server.indirect_branch.mitigated", "indirect branch speculation"),
     ];
     for (name, words) in tasks {
-        differs.extend(set_now(clues, name).then(|| format!("{words} is mitigated for the server on the slower side only")));
+        differs.extend(
+            set_now(clues, name).then(|| format!("{words} is mitigated for the server on the slower side only")),
+        );
     }
     if differs.is_empty() && tasks.iter().all(|(name, _)| clues.total(name).is_none()) {
         return Unknown;
@@ -113,23 +119,28 @@ fn surely_apart(clues: &Clues) -> Option<bool> {
     )
 }
 
-/// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a slower CPU makes its
-/// work longer as well: where that grew by less than half as much (of the logarithms), the CPU is not what the server's code suffers from.
-/// Its CPU time has interrupts and waking up in it, of which a server that answers later makes more; what followed requests spend in its own
-/// code has neither, and tells as well where it is known.
+/// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a
+/// slower CPU makes its work longer as well: where that grew by less than half as much (of the logarithms), the CPU is
+/// not what the server's code suffers from. Its CPU time has interrupts and waking up in it, of which a server that
+/// answers later makes more; what followed requests spend in its own code has neither, and tells as well where it is
+/// known.
 fn client_spared(clues: &Clues, server: f64) -> Option<String> {
     let counted = clues.per_transaction("client.cpu.seconds");
     let followed = clues.followed().then(|| clues.parts(|layer, part| Kind::of(layer, part) == Kind::Client));
     let known = [counted, followed].into_iter().flatten().filter(|c| c.fast > 0.0 && c.slow > 0.0);
     let client = known.map(Pair::ratio).min_by(f64::total_cmp)?;
-    let text = format!("the load generator's own work takes {client:.2} times as long, and a slower CPU would slow it as well");
+    let text = format!(
+        "the load generator's own work takes {client:.2} times as long, and a slower CPU would slow it as well"
+    );
     (client.ln() < server.ln() * CLIENT_TOO.value).then_some(text)
 }
 
-/// Whether it is spared with whole intervals; nothing where these are not known. What it used of a CPU is counted over all transactions.
+/// Whether it is spared with whole intervals; nothing where these are not known. What it used of a CPU is counted over
+/// all transactions.
 fn surely_spared(clues: &Clues) -> Option<bool> {
     let server = ends(clues, user)?[0].min(ends(clues, kernel)?[0]);
-    let counted = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0).map_or(f64::INFINITY, Pair::ratio);
+    let counted =
+        clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0).map_or(f64::INFINITY, Pair::ratio);
     let client = counted.min(ends(clues, |layer, part| Kind::of(layer, part) == Kind::Client)?[1]);
     Some(client.ln() < server.ln() * CLIENT_TOO.value)
 }
@@ -141,31 +152,40 @@ fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
     let by_trace = seconds(slow.traced_user - fast.traced_user);
     let words = "before a call's entry is traced, seccomp filters and what else enters the kernel run";
     (more > 0.0).then(|| {
-        format!("of {by_trace} more that the trace sees outside of calls, ticks count {} as the kernel's{each}: {words}", seconds(more))
+        format!(
+            "of {by_trace} more that the trace sees outside of calls, ticks count {} as the kernel's{each}: {words}",
+            seconds(more)
+        )
     })
 }
 
-/// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have next to none, it is
-/// that call's work that grew.
+/// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have
+/// next to none, it is that call's work that grew.
 fn one_call(clues: &Clues) -> Option<(String, bool)> {
-    let counted = |(call, seconds)| Some((call, seconds, clues.per_transaction(&format!("server.call.{call}.count"))?.slow));
+    let counted =
+        |(call, seconds)| Some((call, seconds, clues.per_transaction(&format!("server.call.{call}.count"))?.slow));
     let mut calls: Vec<(&str, Pair, f64)> = clues.kernel_parts().into_iter().filter_map(counted).collect();
     calls.sort_by(|a, b| b.1.more().total_cmp(&a.1.more()));
     let (&(most, grew, count), rest) = calls.split_first()?;
     let others: f64 = rest.iter().map(|c| c.2).sum();
     let (expected, had) = (grew.more() * others / count.max(1e-9), rest.iter().map(|c| c.1.more()).sum::<f64>());
     let is = |call: &str, part: &str| part.strip_prefix(name::KERNEL) == Some(call);
-    let (width, of_others) = (clues.width(|_, part| is(most, part)), clues.width(|_, part| rest.iter().any(|other| is(other.0, part))));
+    let (width, of_others) =
+        (clues.width(|_, part| is(most, part)), clues.width(|_, part| rest.iter().any(|other| is(other.0, part))));
     let least = (grew.more() - width).max(0.0) * others / count.max(1e-9);
     // Few others tell nothing.
     (grew.more() > 0.0 && others > count / 2.0 && had < LIKE_AMOUNTS.value * expected).then(|| {
         let arrow = clues.arrow(grew, "seconds");
-        let text = format!("of the calls {most} alone takes longer ({arrow} of a request), and entering costs all of them a like amount");
+        let text = format!(
+            "of the calls {most} alone takes longer ({arrow} of a request), and entering costs all of \
+            them a like amount"
+        );
         (text, clues.followed() && had + of_others < LIKE_AMOUNTS.value * least)
     })
 }
 
-/// Whether the kernel takes no longer than before, or no longer than user code does, with whole intervals; nothing where these are not known.
+/// Whether the kernel takes no longer than before, or no longer than user code does, with whole intervals; nothing
+/// where these are not known.
 fn surely_no_dearer(clues: &Clues) -> Option<bool> {
     let ([user_low, _], [_, kernel_high]) = (ends(clues, user)?, ends(clues, kernel)?);
     Some(kernel_high <= SLOWER_CODE.value || kernel_high <= user_low * SLOWER_CODE.value)
@@ -173,11 +193,15 @@ fn surely_no_dearer(clues: &Clues) -> Option<bool> {
 
 pub(super) fn entry(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
-    let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
-    // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed the server.
+    let text =
+        format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
+    // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed
+    // the server.
     let entering = clues.entering;
     let counted = clues.growth_of_calls();
-    let calls = entering.map(|[fast, slow]| Pair { fast: fast.calls, slow: slow.calls }).or_else(|| clues.calls_per_transaction());
+    let calls = entering
+        .map(|[fast, slow]| Pair { fast: fast.calls, slow: slow.calls })
+        .or_else(|| clues.calls_per_transaction());
     let mut facts = clues.fast().host_clues(&clues.slow(), &["seccomp", "seccomp filters"]);
     facts.extend(entering.and_then(|[fast, slow]| outside_of_calls(&fast, &slow)));
     let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
@@ -185,7 +209,8 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     facts.extend(calls.map(|c| format!("{} calls a transaction", clues.arrow(c, ""))));
     let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
     // Calls that map and unmap memory get slower with the number of its pages, and faults are no calls.
-    let more_faults = faults(clues).filter(|_| !filtered).map(|count| more_than_few(&count, MORE_OF_A_COUNT.value, FEW_FAULTS.value));
+    let more_faults =
+        faults(clues).filter(|_| !filtered).map(|count| more_than_few(&count, MORE_OF_A_COUNT.value, FEW_FAULTS.value));
     if let Some([true, surely]) = more_faults {
         return growth::against(format!("{text}; the pages that it handles grew in number"), surely);
     }
@@ -247,7 +272,8 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
     match (grows(clues, "server.faults.minor", MORE_OF_A_COUNT.value, "minor faults"), facts.first()) {
         (Fits(text), Some(fact)) => Fits(format!("{text}; {fact}")),
         (Perhaps(text), Some(fact)) => Perhaps(format!("{text}; {fact}")),
-        // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing counts them.
+        // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing
+        // counts them.
         (_, Some(_)) => Unknown,
         (_, None) if clues.total("server.thp_disabled").is_none() && clues.total("thp.always").is_none() => Unknown,
         (_, None) => Against("huge pages are set alike".into()),
@@ -264,25 +290,32 @@ pub(super) fn wait(clues: &Clues) -> Sign {
 
 pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
-    let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
+    let text =
+        format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
     if let Some(others) = crowded::slow_the_same_work(clues) {
         return told_of_another(others);
     }
-    // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
+    // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of
+    // it is its own.
     let most = on_user.more() > MOST_OF_CPU.value * (on_user.more() + on_kernel.more());
     let spared = on_user.ratio() > 1.0 && client_spared(clues, on_user.ratio()).is_some();
-    match on_user.ratio() > SLOWER_CODE.value && (on_user.ratio() > MORE_THAN_KERNEL.value * on_kernel.ratio() || most || spared) {
+    match on_user.ratio() > SLOWER_CODE.value
+        && (on_user.ratio() > MORE_THAN_KERNEL.value * on_kernel.ratio() || most || spared)
+    {
         true if filters_are_untold(clues) => Unknown,
         true => Fits(text),
-        // That the kernel grew as well, or the load generator, has no interval of its own: only code that takes no longer clears.
+        // That the kernel grew as well, or the load generator, has no interval of its own: only code that takes no
+        // longer clears.
         false => growth::against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value)),
     }
 }
 
-/// Whether nothing tells filters that only the slower side has from the server's own code: they run before a call's entry is traced, and ticks
-/// of user mode, which they are not, either are too few or did not grow with that code.
+/// Whether nothing tells filters that only the slower side has from the server's own code: they run before a call's
+/// entry is traced, and ticks of user mode, which they are not, either are too few or did not grow with that code.
 fn filters_are_untold(clues: &Clues) -> bool {
-    let told = |[fast, slow]: [Entering; 2]| slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user);
+    let told = |[fast, slow]: [Entering; 2]| {
+        slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user)
+    };
     set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering.is_some_and(told)
 }
 
@@ -296,10 +329,12 @@ pub(super) fn calls(clues: &Clues) -> Sign {
         return told_of_another(text);
     }
     let on_kernel = clues.parts(kernel);
-    let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
+    let text =
+        format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
     let often = limit("app.calls");
     // Slower calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
-    let at_same_cost = on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER.value);
+    let at_same_cost =
+        on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER.value);
     match calls.ratio() > often && calls.slow > 1.0 {
         true if at_same_cost => growth::fits(text, count.ratio()[0] > often && count.slow()[0] > 1.0),
         // What each costs has an interval that the ratio of the kernel's time does not tell.
@@ -308,13 +343,15 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     }
 }
 
-/// What part of the growth in the calls that both sides made their greater number makes, at what each cost on the faster side.
+/// What part of the growth in the calls that both sides made their greater number makes, at what each cost on the
+/// faster side.
 fn by_number(clues: &Clues) -> Option<f64> {
     let of = |(call, seconds): (&str, Pair)| {
         let count = clues.per_transaction(&format!("server.call.{call}.count")).filter(|c| c.fast > 0.0)?;
         Some((seconds.more(), (count.more() * seconds.fast / count.fast).clamp(0.0, seconds.more().max(0.0))))
     };
-    let (grew, by_number) = clues.kernel_parts().into_iter().filter_map(of).fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    let (grew, by_number) =
+        clues.kernel_parts().into_iter().filter_map(of).fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
     (grew > 0.0).then(|| by_number / grew)
 }
 
@@ -327,7 +364,8 @@ pub(super) fn trace(clues: &Clues) -> Sign {
         ("tracing.tracers", "tracers are switched on"),
         ("tracing.programs", "programs in the kernel trace for others"),
     ];
-    let known: Vec<(Pair, &str)> = watched.iter().filter_map(|(name, words)| Some((clues.total(name)?, *words))).collect();
+    let known: Vec<(Pair, &str)> =
+        watched.iter().filter_map(|(name, words)| Some((clues.total(name)?, *words))).collect();
     match known.iter().find(|(pair, _)| pair.slow > pair.fast) {
         Some((pair, words)) => Fits(format!("{} {words}", clues.arrow(*pair, ""))),
         None if known.len() < watched.len() => Unknown,
@@ -337,12 +375,19 @@ pub(super) fn trace(clues: &Clues) -> Sign {
 
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
-    let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
-    if let Some(other) = crowded::left_too_few(clues).or_else(|| let_go::by_either(clues)).or_else(|| let_go::by_a_shaper(clues)) {
+    let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else {
+        return Unknown;
+    };
+    if let Some(other) =
+        crowded::left_too_few(clues).or_else(|| let_go::by_either(clues)).or_else(|| let_go::by_a_shaper(clues))
+    {
         return told_of_another(other);
     }
-    let used = ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
-    let (Some(used), Some(elapsed), Some(may)) = (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed")) else {
+    let used =
+        ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
+    let (Some(used), Some(elapsed), Some(may)) =
+        (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed"))
+    else {
         return Unknown;
     };
     let counted = clues.in_cpus(used, elapsed);

@@ -1,8 +1,8 @@
 //! What tells the causes of disks, networks, locks and clients from their neighbours.
 
 use fingerpost_record::cause::thresholds::{
-    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT,
-    MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
+    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MORE_BESIDE,
+    MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
 };
 use fingerpost_record::{Layer, Unit};
 
@@ -20,7 +20,8 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
     match followed(clues, &[Place::DiskBehindOthers, Place::DiskBesideOthers], words) {
         Some(fits @ Fits(_)) if !always_beside(clues) => return fits,
         Some(sign) => {
-            // Writes that the kernel does later are nobody's: in a device that others keep busy, more time is theirs as well.
+            // Writes that the kernel does later are nobody's: in a device that others keep busy, more time is theirs as
+            // well.
             let device = followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers], "I/O in the device");
             if !matches!(device, Some(Fits(_))) {
                 return sign;
@@ -43,7 +44,10 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
 /// Whether others' I/O was beside ours on the faster side nearly as much, and none of it before ours.
 fn always_beside(clues: &Clues) -> bool {
     let behind = clues.places(&[Place::DiskBehindOthers]).map_or(0.0, Pair::more);
-    let (Some(beside), Some(alone)) = (clues.places(&[Place::DiskBesideOthers]), clues.places(&[Place::DiskDevice])) else { return false };
+    let (Some(beside), Some(alone)) = (clues.places(&[Place::DiskBesideOthers]), clues.places(&[Place::DiskDevice]))
+    else {
+        return false;
+    };
     let part = |beside: f64, alone: f64| if beside > 0.0 { beside / (beside + alone) } else { 0.0 };
     behind < beside.more() && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE.value
 }
@@ -90,16 +94,22 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
             busy * 100.0,
             cost.map_or(String::new(), |c| format!(", a flush took {:.2} times as long", c.times))
         )),
-        (_, Some(cost)) if cost.times > SAME_COST.value => Fits(format!("a flush took {:.2} times as long", cost.times)),
-        (_, Some(cost)) => growth::against(format!("a flush took {:.2} times as long", cost.times), cost.at_most <= SAME_COST.value),
+        (_, Some(cost)) if cost.times > SAME_COST.value => {
+            Fits(format!("a flush took {:.2} times as long", cost.times))
+        }
+        (_, Some(cost)) => {
+            growth::against(format!("a flush took {:.2} times as long", cost.times), cost.at_most <= SAME_COST.value)
+        }
         // A time has no events: that it was short clears only where it was next to none.
-        (Some(busy), None) => growth::against(format!("the disk was busy {:.0} % of the time only", busy * 100.0), busy < DISK_IDLE.value),
+        (Some(busy), None) => {
+            growth::against(format!("the disk was busy {:.0} % of the time only", busy * 100.0), busy < DISK_IDLE.value)
+        }
         (None, None) => Unknown,
     }
 }
 
-/// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer. One that makes less, and
-/// more than next to nothing, does not clear it: each may have cost more than the least.
+/// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer.
+/// One that makes less, and more than next to nothing, does not clear it: each may have cost more than the least.
 fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     let Some(pair) = clues.per_transaction(name) else { return Unknown };
     let change = clues.turnaround().unwrap_or(clues.wall()).more();
@@ -114,8 +124,8 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     );
     match part {
         most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST_OF_CHANGE.value => {
-            // What held these transactions up is counted whole, however likely it was: that another run may have had less of it is in the
-            // interval of the row.
+            // What held these transactions up is counted whole, however likely it was: that another run may have had
+            // less of it is in the interval of the row.
             Fits(text)
         }
         some if some >= SUSPECTED => NotGrown(text, None),
@@ -123,7 +133,8 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     }
 }
 
-/// The kernel counts the overflows of all of the host: few that others have, and that cost little, are no matter of ours.
+/// The kernel counts the overflows of all of the host: few that others have, and that cost little, are no matter of
+/// ours.
 pub(super) fn accept_queue(clues: &Clues) -> Sign {
     if let Some(text) = not_let_in(clues) {
         return Fits(text);
@@ -136,24 +147,36 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
     }
 }
 
-/// Clients that wait to be let in, where that makes most of the time that transactions take longer and the queue was full: by Little's law their
-/// mean number, times the time, divided by the transactions, is what a transaction waits so. A handshake that was refused is tried again after
-/// one second, two, four: one overflow may keep a client out for longer than anybody looks.
+/// Clients that wait to be let in, where that makes most of the time that transactions take longer and the queue was
+/// full: by Little's law their mean number, times the time, divided by the transactions, is what a transaction waits
+/// so. A handshake that was refused is tried again after one second, two, four: one overflow may keep a client out for
+/// longer than anybody looks.
 fn not_let_in(clues: &Clues) -> Option<String> {
     let (clients, each) = (clues.total("connecting.mean")?, clues.per_transaction("elapsed.seconds")?);
     let waited = Pair { fast: clients.fast * each.fast, slow: clients.slow * each.slow };
     let overflows = clues.total("tcp.listen_overflows").is_some_and(|p| p.slow > p.fast);
-    let full = || Some(clues.total("accept.queue.max")?.slow >= clues.total("accept.backlog").filter(|b| b.slow > 0.0)?.slow);
+    let full =
+        || Some(clues.total("accept.queue.max")?.slow >= clues.total("accept.backlog").filter(|b| b.slow > 0.0)?.slow);
     // A queue that is shorter than the number of clients is full between two looks as well.
-    let short =
-        || Some(clues.total("accept.backlog").filter(|b| b.slow > 0.0 && b.slow < b.fast)?.slow < clues.total("step.clients")?.slow);
-    let most = waited.more() >= MOST_OF_CHANGE.value * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0) && waited.more() > 0.0;
-    (most && (overflows || full() == Some(true) || short() == Some(true)))
-        .then(|| format!("clients that wait to be let in, with the listen queue full: {} of a transaction", clues.arrow(waited, "seconds")))
+    let short = || {
+        Some(
+            clues.total("accept.backlog").filter(|b| b.slow > 0.0 && b.slow < b.fast)?.slow
+                < clues.total("step.clients")?.slow,
+        )
+    };
+    let most = waited.more() >= MOST_OF_CHANGE.value * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0)
+        && waited.more() > 0.0;
+    (most && (overflows || full() == Some(true) || short() == Some(true))).then(|| {
+        format!(
+            "clients that wait to be let in, with the listen queue full: {} of a transaction",
+            clues.arrow(waited, "seconds")
+        )
+    })
 }
 
-/// Packets that were lost, more of them on the slower side. Segments are sent again, too, where their acknowledgement comes late (tail loss
-/// probes, RFC 8985): that is a loss only where they are many beside those. Whether there are more for sure comes with it.
+/// Packets that were lost, more of them on the slower side. Segments are sent again, too, where their acknowledgement
+/// comes late (tail loss probes, RFC 8985): that is a loss only where they are many beside those. Whether there are
+/// more for sure comes with it.
 fn lost(clues: &Clues) -> Option<(String, bool)> {
     let fits = |name, words| match grows(clues, name, MORE_OF_A_COUNT.value, words) {
         Fits(text) => Some((text, true)),
@@ -165,8 +188,8 @@ fn lost(clues: &Clues) -> Option<(String, bool)> {
     fits("net.drops", "drops").or_else(|| fits("tcp.retransmits", "retransmits").filter(|_| !probes))
 }
 
-/// Whether segments that were lost and sent again make the most of what transactions take longer: their requests outlast the windows in
-/// which requests are followed.
+/// Whether segments that were lost and sent again make the most of what transactions take longer: their requests
+/// outlast the windows in which requests are followed.
 pub(super) fn outlast_windows(clues: &Clues) -> bool {
     lost(clues).is_some() && costs(clues, "tcp.retransmits", SENT_AGAIN.value, "").speaks()
 }
@@ -191,13 +214,17 @@ pub(super) fn of_sending(_: Layer, part: &str) -> bool {
     part == name::INTERRUPTS || part.strip_prefix(name::KERNEL).is_some_and(|call| SENDING.contains(&call))
 }
 
-/// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of what is longer.
+/// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of
+/// what is longer.
 pub(super) fn shaped(clues: &Clues) -> Option<String> {
     let shapers = shapers(clues)?;
     let held = clues.parts(|layer, part| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network);
     is_good_part(clues, held.more()).then(|| {
         let (set, held) = (clues.arrow(shapers, ""), clues.arrow(held, "seconds"));
-        format!("queueing disciplines that limit a rate or delay: {set}; sending, interrupts and the way: {held} of a request")
+        format!(
+            "queueing disciplines that limit a rate or delay: {set}; sending, interrupts and the way: {held} of a \
+            request"
+        )
     })
 }
 
@@ -244,7 +271,8 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     let Some(counted) = client_share(clues) else { return Unknown };
     let share = counted.pair;
     let [on_slow, on_fast] = [share.slow, share.fast].map(|share| share * 100.0);
-    let text = format!("the load generator used {on_slow:.0} % of its CPUs on the slower side, {on_fast:.0} % on the other");
+    let text =
+        format!("the load generator used {on_slow:.0} % of its CPUs on the slower side, {on_fast:.0} % on the other");
     let full = |share: f64| share > limit("client.saturated");
     let ([fast_low, fast_high], [slow_low, slow_high]) = (counted.fast(), counted.slow());
     match full(share.slow) && !full(share.fast) {
@@ -253,10 +281,11 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     }
 }
 
-/// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between requests and in them: the most of
-/// the change is in its own work and in what waits for the CPUs that it has.
+/// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between
+/// requests and in them: the most of the change is in its own work and in what waits for the CPUs that it has.
 fn client_does_more(clues: &Clues) -> Option<String> {
-    let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE.value)?;
+    let work =
+        clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE.value)?;
     // Who is sent the same in more pieces reads more often: that is the server's doing.
     if clues.calls_per_transaction().is_some_and(|calls| calls.ratio() * SAME_COST.value >= work.ratio()) {
         return None;
@@ -270,8 +299,8 @@ fn client_does_more(clues: &Clues) -> Option<String> {
     })
 }
 
-/// A quota of the load generator's own, whose stops make the most of what transactions take longer: while it is stopped, all of its clients
-/// wait. The kernel adds the stops up over CPUs.
+/// A quota of the load generator's own, whose stops make the most of what transactions take longer: while it is
+/// stopped, all of its clients wait. The kernel adds the stops up over CPUs.
 pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
     let stopped = clues.total("client.throttle.seconds").filter(|p| p.slow > 0.0)?;
     let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turnaround().unwrap_or(clues.wall()));
@@ -283,7 +312,8 @@ pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
 
 /// The share of its CPUs that the load generator used.
 fn client_share(clues: &Clues) -> Option<Growth> {
-    let (cpu, elapsed, cpus) = (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
+    let (cpu, elapsed, cpus) =
+        (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
     let of_all = Pair { fast: elapsed.fast * cpus.fast.max(1.0), slow: elapsed.slow * cpus.slow.max(1.0) };
     Some(clues.in_cpus(cpu, of_all))
 }

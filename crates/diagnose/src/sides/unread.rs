@@ -1,5 +1,5 @@
-//! Readings that tell a cause from another that would fit as well, where nobody had them: then the cause is suspected at most, and it is said
-//! what is missing.
+//! Readings that tell a cause from another that would fit as well, where nobody had them: then the cause is suspected
+//! at most, and it is said what is missing.
 
 use fingerpost_record::{Finding, Status};
 

@@ -1,11 +1,13 @@
-//! Resources that somebody watched under load and that were far from their limit: cleared, with the figure that clears them.
+//! Resources that somebody watched under load and that were far from their limit: cleared, with the figure that clears
+//! them.
 
 use fingerpost_record::cause::thresholds::{CPUS_BUSY, LINK_FREE, WRITES_FREE};
 use fingerpost_record::{Finding, Layer, Observation};
 
 use crate::steps::Evidence;
 
-/// What the observations of the slower side clear, of the workloads that are compared: where none of its rows is, nothing.
+/// What the observations of the slower side clear, of the workloads that are compared: where none of its rows is,
+/// nothing.
 pub fn clear(slow: Evidence, compared: impl Fn(&Observation) -> bool) -> Vec<Finding> {
     let observed = || slow.steps.observations.iter().filter(|o| compared(o));
     [link, writes, busy].into_iter().filter_map(|one| observed().find_map(one)).collect()
@@ -21,16 +23,24 @@ fn link(o: &Observation) -> Option<Finding> {
     (peak / rate < LINK_FREE.value).then(|| Finding::cleared("network.shaping", Layer::Network, text))
 }
 
-/// CPUs that were busy for most of the time had enough to do: neither the load generator nor a wait held the server back.
+/// CPUs that were busy for most of the time had enough to do: neither the load generator nor a wait held the server
+/// back.
 fn busy(o: &Observation) -> Option<Finding> {
     let get = |name: &str| o.totals.get(name).copied();
     let (low, high, all) = (get("cpu.used.low")?, get("cpu.used.high")?, get("cpu.count").filter(|n| *n > 0.0)?);
-    let text = format!("under {} {low:.2} to {high:.2} of {all:.0} CPUs were busy: the load was enough for the server", o.workload);
+    let text = format!(
+        "under {} {low:.2} to {high:.2} of {all:.0} CPUs were busy: the load was enough for the server",
+        o.workload
+    );
     (low / all >= CPUS_BUSY.value).then(|| Finding::cleared("client.saturated", Layer::Client, text))
 }
 
 fn writes(o: &Observation) -> Option<Finding> {
     let written = o.totals.get("disk.written.bytes_s").copied()?;
-    let text = format!("under {} at most {:.0} kB/s were written: neither writing nor flushing holds it back", o.workload, written / 1e3);
+    let text = format!(
+        "under {} at most {:.0} kB/s were written: neither writing nor flushing holds it back",
+        o.workload,
+        written / 1e3
+    );
     (written < WRITES_FREE.value).then(|| Finding::cleared("storage.durability", Layer::Storage, text))
 }

@@ -76,7 +76,8 @@ pub fn waterfalls<'a>(base: Evidence<'a>, new: Evidence<'a>, costs: &[UnitCost])
 pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     let (base_seconds, new_seconds) = (wall(base), wall(new));
     let change = new_seconds - base_seconds;
-    let names: BTreeSet<(Layer, &str)> = base.parts.iter().chain(&new.parts).map(|p| (p.layer, p.component.as_str())).collect();
+    let names: BTreeSet<(Layer, &str)> =
+        base.parts.iter().chain(&new.parts).map(|p| (p.layer, p.component.as_str())).collect();
     let of = |b: &Budget, layer: Layer, component: &str| -> f64 {
         b.parts.iter().filter(|p| p.layer == layer && p.component == component).map(|p| p.seconds_per_transaction).sum()
     };
@@ -90,13 +91,23 @@ pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     let (workload, params) = (base.workload.clone(), base.params.clone());
     let unexplained_seconds = change - steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>();
     let predictions = Vec::new();
-    Waterfall { workload, params, base_seconds, new_seconds, steps, unexplained_seconds, predicted_share: None, predictions }
+    Waterfall {
+        workload,
+        params,
+        base_seconds,
+        new_seconds,
+        steps,
+        unexplained_seconds,
+        predicted_share: None,
+        predictions,
+    }
 }
 
 /// Seconds that a primitive adds to a transaction and that are told: a nanosecond is less than any probe tells apart.
 const WORTH_TELLING: f64 = 1e-9;
 
-/// Unit costs times counts: what the slower primitives alone would add to a transaction that makes as many calls as before.
+/// Unit costs times counts: what the slower primitives alone would add to a transaction that makes as many calls as
+/// before.
 fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     let change = fall.new_seconds - fall.base_seconds;
     let (mut seconds, mut needed, mut seen) = (0.0, Vec::new(), BTreeSet::new());
@@ -127,7 +138,8 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     fall.predictions.extend(needed);
 }
 
-/// So many times as many calls as there are would be needed before it is said that a primitive cannot be what makes a difference.
+/// So many times as many calls as there are would be needed before it is said that a primitive cannot be what makes a
+/// difference.
 const FAR_TOO_MANY: f64 = 10.0;
 
 /// What would have to be true for a primitive's cost to make the whole change, where that is far from what is.
@@ -135,7 +147,8 @@ fn would_need(call: &str, cost: &UnitCost, makes: f64, change: f64) -> Option<St
     let needed = change / ((cost.new - cost.base) * 1e-9);
     (needed.is_finite() && needed > FAR_TOO_MANY * makes.max(1.0)).then(|| {
         format!(
-            "{call}: at {} more each the change would need {needed:.0} calls a transaction, which makes {makes:.1}: it cannot be that",
+            "{call}: at {} more each the change would need {needed:.0} calls a transaction, which makes {makes:.1}: it \
+             cannot be that",
             Unit::Nanoseconds.format(cost.new - cost.base)
         )
     })
@@ -168,13 +181,19 @@ mod tests {
 
     #[test]
     fn the_steps_and_the_rest_add_up_to_the_change() {
-        let base = budget(&[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 1e-4)], 1.2e-3);
+        let base =
+            budget(&[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 1e-4)], 1.2e-3);
         let new = budget(
-            &[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 2e-3), (Layer::Storage, "fsync", 1e-4)],
+            &[
+                (Layer::Application, "user code", 1e-3),
+                (Layer::Scheduler, "waiting for a CPU", 2e-3),
+                (Layer::Storage, "fsync", 1e-4),
+            ],
             3.3e-3,
         );
         let fall = between(&base, &new);
-        let sum: f64 = fall.steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>() + fall.unexplained_seconds;
+        let sum: f64 =
+            fall.steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>() + fall.unexplained_seconds;
         assert!((sum - 2.1e-3).abs() < 1e-12);
         assert_eq!(fall.steps[0].component, "waiting for a CPU");
         assert!((fall.steps[0].share - 1.9 / 2.1).abs() < 1e-9);

@@ -4,12 +4,16 @@ use super::clues::Clues;
 use super::fitting::set_now;
 use super::growth::{Growth, Pair};
 use super::sign::{kernel, user};
-use fingerpost_record::cause::thresholds::{FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE};
+use fingerpost_record::cause::thresholds::{
+    FEW_CALLS, FEW_FAULTS, IN_PROPORTION, MORE_ROUND_TRIPS, MORE_TO_DO, SLOWER_CODE,
+};
 
 /// Whether user code and kernel take longer in proportion, and neither by nothing.
 pub(super) fn together(clues: &Clues) -> bool {
     let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
-    on_user > SLOWER_CODE.value && on_kernel > SLOWER_CODE.value && (on_user / on_kernel).ln().abs() < IN_PROPORTION.value
+    on_user > SLOWER_CODE.value
+        && on_kernel > SLOWER_CODE.value
+        && (on_user / on_kernel).ln().abs() < IN_PROPORTION.value
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
@@ -35,15 +39,20 @@ pub(super) fn faults(clues: &Clues) -> Option<Growth> {
     }
 }
 
-/// Whether a count is so many times as large, and more than a few of a transaction: by its middle, and with its whole interval.
+/// Whether a count is so many times as large, and more than a few of a transaction: by its middle, and with its whole
+/// interval.
 pub(super) fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
     let middle = count.pair.ratio() > by && count.pair.slow > few;
     [middle, middle && count.ratio()[0] > by && count.slow()[0] > few]
 }
 
-/// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed, and whether that is so for sure.
+/// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed, and whether that is
+/// so for sure.
 pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
-    if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"].iter().any(|name| set_now(clues, name)) {
+    if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"]
+        .iter()
+        .any(|name| set_now(clues, name))
+    {
         return Some(("a setting of the server's tasks differs that costs CPU time".into(), true));
     }
     if let Some(more) = round_trips(clues) {
@@ -54,17 +63,20 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
         let [middle, surely] = more_than_few(&count, MORE_TO_DO.value, least);
         middle.then(|| (format!("{words} a transaction: {}", clues.arrow(count.pair, "")), surely))
     };
-    let (of_faults, of_calls) =
-        (grew(faults(clues), FEW_FAULTS.value, "faults"), grew(clues.growth_of_calls(), FEW_CALLS.value, "system calls"));
+    let (of_faults, of_calls) = (
+        grew(faults(clues), FEW_FAULTS.value, "faults"),
+        grew(clues.growth_of_calls(), FEW_CALLS.value, "system calls"),
+    );
     match (of_faults, of_calls) {
         (Some((_, false)), Some(calls @ (_, true))) => Some(calls),
         (of_faults, of_calls) => of_faults.or(of_calls),
     }
 }
 
-/// Round trips between client and server that a transaction makes more of on the slower side: each asks for the server's work, its calls, and
-/// waits for CPUs and the network again.
+/// Round trips between client and server that a transaction makes more of on the slower side: each asks for the
+/// server's work, its calls, and waits for CPUs and the network again.
 pub(super) fn round_trips(clues: &Clues) -> Option<String> {
-    let turns = clues.total("step.turns_per_transaction").filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
+    let turns =
+        clues.total("step.turns_per_transaction").filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
     Some(format!("a transaction makes {} round trips to the server", clues.arrow(turns, "")))
 }

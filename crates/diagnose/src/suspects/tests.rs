@@ -127,11 +127,19 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
     let found = first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &throttled);
     assert!(!says(&found, "cpu.quota", "above"), "its own group's, or of a record that does not tell whose");
     for (levels, words) in [(1.0, "a control group one level above"), (3.0, "a control group 3 levels above")] {
-        let found = first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &[&throttled[..], &[("throttle.levels_above", levels)]].concat());
+        let found = first(
+            "cpu.quota",
+            &[cpu("idle CPU", &[], 300.0)],
+            &[&throttled[..], &[("throttle.levels_above", levels)]].concat(),
+        );
         assert!(says(&found, "cpu.quota", words), "{found:#?}");
     }
     let busy_meanwhile = judged(&step(), &throttled, Some(&followed(&[cpu("stress", &[], 300.0)])));
-    assert_eq!(status(&busy_meanwhile, "cpu.quota"), Status::Guilty, "it stood still for so long, whoever ran meanwhile");
+    assert_eq!(
+        status(&busy_meanwhile, "cpu.quota"),
+        Status::Guilty,
+        "it stood still for so long, whoever ran meanwhile"
+    );
     let shorter = [&throttled[..], &[("throttle.seconds", 0.5)]].concat();
     let busy_meanwhile = judged(&step(), &shorter, Some(&followed(&[cpu("stress", &[], 300.0)])));
     assert_eq!(
@@ -145,7 +153,10 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
     let own = judged(&step(), &busy_server, Some(&followed(&[cpu("the server itself", &[], 300.0)])));
     assert_eq!((status(&own, "cpu.saturated"), status(&own, "cpu.contention")), (Status::Suspected, Status::Cleared));
     let clients = judged(&step(), &[], Some(&followed(&[cpu("the client", &[], 300.0)])));
-    assert_eq!((status(&clients, "client.saturated"), status(&clients, "cpu.contention")), (Status::Suspected, Status::Cleared));
+    assert_eq!(
+        (status(&clients, "client.saturated"), status(&clients, "cpu.contention")),
+        (Status::Suspected, Status::Cleared)
+    );
 }
 
 #[test]
@@ -173,11 +184,19 @@ fn storage_is_told_apart_by_where_in_the_disk_requests_wait() {
     let found = first("storage.contention", &[disk("disk: in the queue", "backup", 500.0)], &[]);
     assert!(says(&found, "storage.contention", "backup"));
     let beside = [("other.disk.bytes", 5e8), ("disk.busy.seconds", 9.0), ("other.disk.dd.bytes", 5e8)];
-    let found = first("storage.contention", &[disk("disk: in the queue", "dd", 100.0), disk("disk: in the device", "", 500.0)], &beside);
+    let found = first(
+        "storage.contention",
+        &[disk("disk: in the queue", "dd", 100.0), disk("disk: in the device", "", 500.0)],
+        &beside,
+    );
     assert!(says(&found, "storage.contention", "dd"));
     let found = first("storage.contention", &[disk("disk: in the device", "dd", 500.0)], &beside);
     assert!(says(&found, "storage.contention", "dd"));
-    let often = judged(&step(), &[("server.call.fsync.count", 40_000.0)], Some(&followed(&[disk("disk: in the device", "", 500.0)])));
+    let often = judged(
+        &step(),
+        &[("server.call.fsync.count", 40_000.0)],
+        Some(&followed(&[disk("disk: in the device", "", 500.0)])),
+    );
     assert_eq!(status(&often, "storage.durability"), Status::Suspected);
 }
 
@@ -191,7 +210,8 @@ fn the_network_is_told_apart_by_peers_drops_overflows_and_delayed_acknowledgemen
     let found = first("peer.slow", &[peer], &[]);
     assert!(says(&found, "peer.slow", "billing"));
     let mut outside = followed(&[]);
-    outside.generator = Some(fingerpost_record::paths::Latency { count: 1000, mean: outside.latency.mean * 5.0, ..outside.latency });
+    outside.generator =
+        Some(fingerpost_record::paths::Latency { count: 1000, mean: outside.latency.mean * 5.0, ..outside.latency });
     let found = judged(&step(), &[("tcp.listen_overflows", 300.0)], Some(&outside));
     assert_eq!((found[0].cause.as_str(), found[0].status), ("network.accept_queue", Status::Guilty), "{found:#?}");
 }
@@ -208,7 +228,8 @@ fn sleeping_memory_and_the_making_of_processes_have_their_causes() {
 #[test]
 fn a_client_that_is_the_limit_says_why() {
     let told = StepFigures { client_saturated: Some("its 1 CPU was 99 % busy".into()), ..step() };
-    let found = judged(&told, &[], Some(&followed(&[(Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3])])));
+    let found =
+        judged(&told, &[], Some(&followed(&[(Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3])])));
     assert_eq!((found[0].cause.as_str(), found[0].status), ("client.saturated", Status::Guilty));
     assert!(found[0].evidence[0].contains("99 %"));
     assert_eq!(status(&judged(&told, &[], None), "client.saturated"), Status::Suspected);
@@ -217,8 +238,10 @@ fn a_client_that_is_the_limit_says_why() {
 #[test]
 fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
     let told = StepFigures { client_saturated: Some("its 1 CPU was 99 % busy".into()), ..step() };
-    let rows: [Row; 2] =
-        [(Layer::Application, "sleeping", "", &[], [900.0; 3]), (Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3])];
+    let rows: [Row; 2] = [
+        (Layer::Application, "sleeping", "", &[], [900.0; 3]),
+        (Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3]),
+    ];
     let mut found = judged(&told, &[], Some(&followed(&rows)));
     assert_eq!((status(&found, "app.wait"), found[0].cause.as_str()), (Status::Guilty, "app.wait"));
     doubt(&mut found, "the client was the limit");
@@ -229,7 +252,8 @@ fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
 
 #[test]
 fn what_follows_from_what_is_said_once_on_an_untrusted_row() {
-    let rows = [(Layer::Application, "server user code", "", &[][..], [600.0; 3]), cpu("the server itself", &[], 2000.0)];
+    let rows =
+        [(Layer::Application, "server user code", "", &[][..], [600.0; 3]), cpu("the server itself", &[], 2000.0)];
     let mut found = judged(&step(), &[("server.user.seconds", 18.0)], Some(&followed(&rows)));
     doubt(&mut found, "one in ten failed");
     let saturated = found.iter().find(|f| f.cause == "cpu.saturated").unwrap();
@@ -243,9 +267,15 @@ fn steal_is_the_hosts() {
 
 #[test]
 fn what_only_a_comparison_can_prove_is_suspected_at_most() {
-    let extra: [Row; 2] =
-        [(Layer::Kernel, "kernel: read", "", &[], [900.0; 3]), (Layer::Application, "server user code", "", &[], [900.0; 3])];
-    let found = judged(&step(), &[("server.seccomp.filters", 3.0), ("server.store_bypass.mitigated", 1.0)], Some(&followed(&extra)));
+    let extra: [Row; 2] = [
+        (Layer::Kernel, "kernel: read", "", &[], [900.0; 3]),
+        (Layer::Application, "server user code", "", &[], [900.0; 3]),
+    ];
+    let found = judged(
+        &step(),
+        &[("server.seccomp.filters", 3.0), ("server.store_bypass.mitigated", 1.0)],
+        Some(&followed(&extra)),
+    );
     for cause in ["syscall.entry", "cpu.mitigation", "app.work"] {
         assert_eq!(status(&found, cause), Status::Suspected, "{cause}");
     }
@@ -253,7 +283,8 @@ fn what_only_a_comparison_can_prove_is_suspected_at_most() {
 
 #[test]
 fn filters_before_each_call_are_no_code_of_the_servers() {
-    // 10,000 requests: 1000 µs outside of calls by the trace; ticks count 200 of them as the server's own and 850 as the kernel's.
+    // 10,000 requests: 1000 µs outside of calls by the trace; ticks count 200 of them as the server's own and 850 as
+    // the kernel's.
     let extra: [Row; 1] = [(Layer::Application, "server user code", "", &[], [800.0; 3])];
     let ticks = [
         ("server.cpu.seconds", 10.5),
@@ -263,8 +294,15 @@ fn filters_before_each_call_are_no_code_of_the_servers() {
     ];
     let found = judged(&step(), &[&ticks[..], &[("server.seccomp.filters", 1.0)]].concat(), Some(&followed(&extra)));
     // What is left of the code is 24 % by its middle and may be 33: less than much, and not surely.
-    assert_eq!((status(&found, "app.work"), status(&found, "syscall.entry")), (Status::NotJudged, Status::Suspected), "{found:#?}");
-    assert!(says(&found, "syscall.entry", "of 1000 µs that the trace sees outside of calls, ticks count 7"), "{found:#?}");
+    assert_eq!(
+        (status(&found, "app.work"), status(&found, "syscall.entry")),
+        (Status::NotJudged, Status::Suspected),
+        "{found:#?}"
+    );
+    assert!(
+        says(&found, "syscall.entry", "of 1000 µs that the trace sees outside of calls, ticks count 7"),
+        "{found:#?}"
+    );
     // Without a filter, and with one whose work ticks do not show, the code is the server's.
     let found = judged(&step(), &ticks, Some(&followed(&extra)));
     assert_eq!(status(&found, "app.work"), Status::Suspected);
@@ -302,13 +340,27 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
         assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
     }
     let shaped = |shapers: f64| status(&judged(&step(), &[("net.shapers", shapers)], None), "network.shaping");
-    assert_eq!((shaped(0.0), shaped(1.0)), (Status::Cleared, Status::NotJudged), "what a shaper queues it need not drop");
-    assert_eq!(status(&judged(&step(), &[], None), "network.shaping"), Status::NotJudged, "nobody looked whether the network limits");
+    assert_eq!(
+        (shaped(0.0), shaped(1.0)),
+        (Status::Cleared, Status::NotJudged),
+        "what a shaper queues it need not drop"
+    );
+    assert_eq!(
+        status(&judged(&step(), &[], None), "network.shaping"),
+        Status::NotJudged,
+        "nobody looked whether the network limits"
+    );
     let sleeping = judged(&step(), &[("server.blocked.lock.seconds", 900.0)], None);
     assert_eq!(status(&sleeping, "app.lock"), Status::NotJudged, "sleeping threads convict nobody");
     let nothing = suspects(&Facts::default(), &Readings::default());
-    assert!(nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotJudged), "where nothing was read, nobody is judged");
-    assert!(says(&nothing, "network.delay", "tcp.delayed_acks is not known: the observer “network” was not there"), "{nothing:#?}");
+    assert!(
+        nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotJudged),
+        "where nothing was read, nobody is judged"
+    );
+    assert!(
+        says(&nothing, "network.delay", "tcp.delayed_acks is not known: the observer “network” was not there"),
+        "{nothing:#?}"
+    );
 }
 
 /// Sixty per cent of a request on the way were cleared because nobody had counted late acknowledgements.
@@ -348,7 +400,10 @@ fn pages_that_are_read_again_for_lack_of_memory_are_no_slow_disk() {
     assert_eq!((found[0].cause.as_str(), found[0].status), ("memory.limit", Status::Guilty), "{found:#?}");
     assert_eq!(status(&found, "storage.latency"), Status::Suspected);
     // Files that are read for the first time, and commits, wait for the disk.
-    for with in [[("server.faults.major", 4000.0), ("psi.memory.some.seconds", 0.0)], [("server.call.fsync.count", 40_000.0), lacking[1]]] {
+    for with in [
+        [("server.faults.major", 4000.0), ("psi.memory.some.seconds", 0.0)],
+        [("server.call.fsync.count", 40_000.0), lacking[1]],
+    ] {
         let found = judged(&step(), &with, Some(&from_disk()));
         assert_eq!(status(&found, "storage.latency"), Status::Guilty, "{with:?}");
     }
@@ -383,7 +438,10 @@ fn what_is_told_of_another_cause_says_so_in_its_data() {
     let read = [("server.cpus_allowed", 1.0), ("throttle.seconds", 3.0), ("throttle.throttled_periods", 80.0)];
     let found = judged(&step(), &read, Some(&waits));
     let of = |cause: &str| found.iter().find(|f| f.cause == cause).unwrap();
-    assert_eq!((of("cpu.affinity").status, &of("cpu.affinity").relation), (Status::NotJudged, &Some(Relation::ToldOf("cpu.quota".into()))));
+    assert_eq!(
+        (of("cpu.affinity").status, &of("cpu.affinity").relation),
+        (Status::NotJudged, &Some(Relation::ToldOf("cpu.quota".into())))
+    );
     assert_eq!(of("cpu.quota").relation, None);
 }
 
@@ -404,9 +462,11 @@ fn a_tracer_and_audit_rules_are_told() {
     assert_eq!(status(&found, "kernel.trace"), Status::Suspected);
     let found = judged(&step(), &[("audit.rules", 3.0)], Some(&followed(&kernel)));
     assert!(says(&found, "kernel.trace", "3 audit rules"));
-    for (name, words) in
-        [("tracing.events", "2 trace events"), ("tracing.tracers", "2 tracers"), ("tracing.programs", "2 programs in the kernel")]
-    {
+    for (name, words) in [
+        ("tracing.events", "2 trace events"),
+        ("tracing.tracers", "2 tracers"),
+        ("tracing.programs", "2 programs in the kernel"),
+    ] {
         let found = judged(&step(), &[(name, 2.0)], Some(&followed(&kernel)));
         assert_eq!(status(&found, "kernel.trace"), Status::Suspected, "{name}");
         assert!(says(&found, "kernel.trace", words), "{found:#?}");
@@ -444,7 +504,8 @@ fn shorter(times: f64, with: &[(&str, f64)], paths: &Paths) -> Vec<Finding> {
     let step = StepFigures { transactions: (10_000.0 / times) as u64, elapsed_s: 10.0 / times, ..step() };
     let kept = ["machine.cpus", "server.cpus_allowed", "server.nice", "accept.backlog"];
     let all: BTreeMap<&str, f64> = QUIET.iter().chain(with).copied().collect();
-    let read: Vec<(&str, f64)> = all.into_iter().map(|(name, n)| (name, if kept.contains(&name) { n } else { n / times })).collect();
+    let read: Vec<(&str, f64)> =
+        all.into_iter().map(|(name, n)| (name, if kept.contains(&name) { n } else { n / times })).collect();
     judged(&step, &read, Some(paths))
 }
 

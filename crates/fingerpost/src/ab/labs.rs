@@ -1,9 +1,9 @@
 //! Labs, in turns.
 //!
-//! A lab holds servers, settings and a course of its own, so each side is a run of this very program: a fresh process with the side's
-//! environment, CPUs and settings. Where the lab can, both runs are under way at the same time and take turns stretch by stretch
-//! ([`crate::turns`]): a round of a step on one side and the same on the other are a pair, seconds apart. Else whole runs take turns, and the
-//! figure of a row in one of them is one value of the pair.
+//! A lab holds servers, settings and a course of its own, so each side is a run of this very program: a fresh process
+//! with the side's environment, CPUs and settings. Where the lab can, both runs are under way at the same time and take
+//! turns stretch by stretch ([`crate::turns`]): a round of a step on one side and the same on the other are a pair,
+//! seconds apart. Else whole runs take turns, and the figure of a row in one of them is one value of the pair.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -49,7 +49,12 @@ pub struct Subject<'a> {
 }
 
 /// Runs a lab on both sides in turns, and hands over one run a side.
-pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, progress: &Progress) -> anyhow::Result<[Run; 2]> {
+pub fn measure(
+    subject: &Subject,
+    scratch: &mut Scratch,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> anyhow::Result<[Run; 2]> {
     let mut switch = Switch::new(subject.settings, subject.options.allow_system_changes, scratch)?;
     let dir = scratch.subdir("turns")?;
     // A server that both sides load can have one of them at a time, and so can a setting of the whole system.
@@ -103,7 +108,12 @@ fn time_of_turn(options: &Options) -> Duration {
 }
 
 /// One run a side, both at the same time, of which one at a time loads the machine.
-fn stretch_by_stretch(subject: &Subject, dir: &Path, stop: &AtomicBool, progress: &Progress) -> anyhow::Result<[Run; 2]> {
+fn stretch_by_stretch(
+    subject: &Subject,
+    dir: &Path,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> anyhow::Result<[Run; 2]> {
     let Options { seed, budget, .. } = *subject.options;
     let ((a, to_a), (b, to_b)) = (turns::ends()?, turns::ends()?);
     let begun = Instant::now();
@@ -122,9 +132,14 @@ fn stretch_by_stretch(subject: &Subject, dir: &Path, stop: &AtomicBool, progress
         let stop = || stop.load(Ordering::Relaxed) || broken.load(Ordering::Relaxed);
         turns::give(&[a, b], &mut fastrand::Rng::with_seed(seed), stop, |n, side| {
             let share = begun.elapsed().as_secs_f64() / budget.as_secs_f64();
-            progress.show(&format!("stretch {} of {}, side {}", n.div_ceil(2), subject.lab.name, NAMES[side]), share.min(0.99));
+            progress.show(
+                &format!("stretch {} of {}, side {}", n.div_ceil(2), subject.lab.name, NAMES[side]),
+                share.min(0.99),
+            );
         });
-        started.map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a run of {} ended early", subject.lab.name))))
+        started.map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a run of {} ended early", subject.lab.name)))
+        })
     });
     let [a, b] = results;
     let mut runs = [a?, b?];
@@ -137,7 +152,9 @@ fn cut_to_pairs(runs: &mut [Run; 2], differing: &[String]) {
     let [a, b] = runs;
     let keys: Vec<&str> = differing.iter().map(String::as_str).collect();
     for row in &mut a.measurements {
-        let same = |other: &&mut Measurement| other.probe == row.probe && other.params.without(&keys) == row.params.without(&keys);
+        let same = |other: &&mut Measurement| {
+            other.probe == row.probe && other.params.without(&keys) == row.params.without(&keys)
+        };
         let Some(other) = b.measurements.iter_mut().find(same) else { continue };
         let pairs = row.processes.len().min(other.processes.len());
         for row in [row, other] {
@@ -155,7 +172,15 @@ fn one_run(subject: &Subject, side: usize, time: Duration, file: &Path, turns: O
     let Subject { lab, common, options, .. } = *subject;
     let (lab, setting) = (lab.name, &subject.settings[side]);
     let mut command = Command::new("/proc/self/exe");
-    command.args(["run", lab, "--quiet", "--profile", options.profile.as_str(), "--budget", &time.as_secs_f64().to_string()]);
+    command.args([
+        "run",
+        lab,
+        "--quiet",
+        "--profile",
+        options.profile.as_str(),
+        "--budget",
+        &time.as_secs_f64().to_string(),
+    ]);
     command.arg("-o").arg(file);
     if turns.is_some() {
         // Both have their steps in the same order.
@@ -188,18 +213,24 @@ fn one_run(subject: &Subject, side: usize, time: Duration, file: &Path, turns: O
     }
     // With turns it waits for the other as long as it works itself.
     let longest = Instant::now() + time * 6 + GRACE;
-    let output = child::run_bounded_on(child::die_with_parent(&mut command), turns.unwrap_or_else(Stdio::null), longest)
-        .context("cannot start a run")?;
+    let output =
+        child::run_bounded_on(child::die_with_parent(&mut command), turns.unwrap_or_else(Stdio::null), longest)
+            .context("cannot start a run")?;
     let code = output.status.and_then(|s| s.code());
     if !matches!(code, Some(0 | 3)) {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().last().unwrap_or("it said nothing").trim_start_matches("fingerpost: ").to_owned();
-        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a run of {lab} ended early: {last}")) };
+        return if code == Some(2) {
+            crate::exit::usage(last)
+        } else {
+            Err(anyhow::anyhow!("a run of {lab} ended early: {last}"))
+        };
     }
     Ok(load::from_path(file)?)
 }
 
-/// The turns of a side as one run: each row's figures become its processes; budgets, paths and observations are the turns' means.
+/// The turns of a side as one run: each row's figures become its processes; budgets, paths and observations are the
+/// turns' means.
 fn merge(turns: &[Run]) -> Run {
     let Some(last) = turns.last() else { return Run::default() };
     let mut merged = last.clone();
@@ -210,7 +241,8 @@ fn merge(turns: &[Run]) -> Run {
 }
 
 fn merge_row(row: &Measurement, turns: &[Run]) -> Measurement {
-    let same: Vec<&Measurement> = turns.iter().filter_map(|run| run.measurements.iter().find(|m| m.same_row(row))).collect();
+    let same: Vec<&Measurement> =
+        turns.iter().filter_map(|run| run.measurements.iter().find(|m| m.same_row(row))).collect();
     let processes: Vec<Process> = same
         .iter()
         .filter_map(|m| {
@@ -267,7 +299,8 @@ mod tests {
         );
         row.reason = None;
         row.estimate = Some(Estimate { value, low: value - 1.0, high: value + 1.0, confidence: 0.95 });
-        row.processes = vec![Process { value: Some(value), samples: vec![value - 1.0, value + 1.0], ..Process::default() }];
+        row.processes =
+            vec![Process { value: Some(value), samples: vec![value - 1.0, value + 1.0], ..Process::default() }];
         Run { measurements: vec![row], ..Run::default() }
     }
 
@@ -281,7 +314,11 @@ mod tests {
         assert_eq!(merge(&[]), Run::default());
         let followed = fingerpost_record::fixture::followed::healthy();
         let twice = merge(&[followed.clone(), followed.clone()]);
-        assert_eq!(twice.paths[0].followed, 2 * followed.paths[0].followed, "the requests of all turns are kept together");
+        assert_eq!(
+            twice.paths[0].followed,
+            2 * followed.paths[0].followed,
+            "the requests of all turns are kept together"
+        );
     }
 
     #[test]

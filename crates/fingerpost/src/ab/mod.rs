@@ -1,7 +1,7 @@
 //! Two settings of one host, measured in one interleaved run.
 //!
-//! [`setting`] reads what `--a` and `--b` say; [`probes`] measures probes pair by pair; [`labs`] runs labs in turns; [`pair`] keeps both
-//! sides as runs and puts them side by side.
+//! [`setting`] reads what `--a` and `--b` say; [`probes`] measures probes pair by pair; [`labs`] runs labs in turns;
+//! [`pair`] keeps both sides as runs and puts them side by side.
 
 pub mod labs;
 pub mod pair;

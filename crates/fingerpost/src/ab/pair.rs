@@ -43,8 +43,13 @@ const WITH_ANOTHER: [(&str, &str); 1] = [("pressure", "pressure_by")];
 pub fn differing(settings: &[Setting; 2]) -> Vec<String> {
     let keys = settings.iter().flat_map(|s| s.params.iter().map(|(k, _)| k.to_owned()));
     let set: Vec<String> = keys.filter(|key| settings[0].params.get(key) != settings[1].params.get(key)).collect();
-    let of_rows =
-        |key: &String| OF_ROWS.iter().chain(&WITH_ANOTHER).find(|(setting, _)| setting == key).map(|(_, of_rows)| (*of_rows).to_owned());
+    let of_rows = |key: &String| {
+        OF_ROWS
+            .iter()
+            .chain(&WITH_ANOTHER)
+            .find(|(setting, _)| setting == key)
+            .map(|(_, of_rows)| (*of_rows).to_owned())
+    };
     let others: Vec<String> = set.iter().filter_map(of_rows).collect();
     let [a, b] = settings;
     let own = [(a.server_prefix != b.server_prefix, SERVER_PREFIX), (a.dir != b.dir, DIR_FS)];

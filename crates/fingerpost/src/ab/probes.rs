@@ -36,22 +36,30 @@ pub fn measure(
     progress: &Progress,
 ) -> anyhow::Result<[Vec<Measurement>; 2]> {
     let mut switch = Switch::new(settings, options.allow_system_changes, scratch)?;
-    let dirs = [work_dir(scratch, settings[0].dir.as_deref(), "work-a")?, work_dir(scratch, settings[1].dir.as_deref(), "work-b")?];
+    let dirs = [
+        work_dir(scratch, settings[0].dir.as_deref(), "work-a")?,
+        work_dir(scratch, settings[1].dir.as_deref(), "work-b")?,
+    ];
     let chosen = [cpus::choose(settings[0].cpus.as_deref())?, cpus::choose(settings[1].cpus.as_deref())?];
     enough_cpus(rows, &chosen)?;
     let executor = |side: usize| {
-        let surroundings = Surroundings { env: settings[side].env.clone(), no_huge_pages: settings[side].thp == Some(Thp::Never) };
+        let surroundings =
+            Surroundings { env: settings[side].env.clone(), no_huge_pages: settings[side].thp == Some(Thp::Never) };
         ProcessExecutor::new(&rows[side], &chosen[side], profile::slice, &dirs[side], stop).within(surroundings)
     };
     let mut both = Both { sides: [executor(0), executor(1)], switch: &mut switch };
-    let centers: Vec<Center> =
-        rows[0].iter().zip(&rows[1]).map(|(a, b)| a.probe.center(&a.params).common(b.probe.center(&b.params))).collect();
+    let centers: Vec<Center> = rows[0]
+        .iter()
+        .zip(&rows[1])
+        .map(|(a, b)| a.probe.center(&a.params).common(b.probe.center(&b.params)))
+        .collect();
     let effort = Effort { budget: options.budget, base_rounds: FIRST_LOOK, max_processes: MOST_PAIRS };
     let decided = |row: usize, state: &PairState| decided(state, rows[0][row].probe.better, options.threshold);
     let mut shown = Shown { rows, progress };
     let states = pairs::run(&centers, effort, options.seed, &mut both, &mut shown, &decided);
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
-    let of = |side: usize| states.iter().enumerate().map(|(i, s)| recorder::measurement(&rows[side][i], &s[side])).collect();
+    let of =
+        |side: usize| states.iter().enumerate().map(|(i, s)| recorder::measurement(&rows[side][i], &s[side])).collect();
     Ok([of(0), of(1)])
 }
 
@@ -125,13 +133,17 @@ mod tests {
     use fingerpost_record::Process;
 
     fn state(values: impl Iterator<Item = f64>) -> JobState {
-        JobState { processes: values.map(|v| Process { value: Some(v), ..Process::default() }).collect(), ..JobState::default() }
+        JobState {
+            processes: values.map(|v| Process { value: Some(v), ..Process::default() }).collect(),
+            ..JobState::default()
+        }
     }
 
     #[test]
     fn a_row_is_decided_when_its_interval_lies_on_one_side() {
         let noise = |i: usize| 1.0 + 0.001 * ((i * 7 % 11) as f64 - 5.0);
-        let pair = |ratio: f64, n: usize| [state((0..n).map(|_| 100.0)), state((0..n).map(move |i| 100.0 * ratio * noise(i)))];
+        let pair =
+            |ratio: f64, n: usize| [state((0..n).map(|_| 100.0)), state((0..n).map(move |i| 100.0 * ratio * noise(i)))];
         assert!(decided(&pair(1.01, 80), Better::Lower, 0.005));
         assert!(decided(&pair(1.0, 80), Better::Lower, 0.005));
         assert!(!decided(&pair(1.005, 80), Better::Lower, 0.005));

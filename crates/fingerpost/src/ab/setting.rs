@@ -68,7 +68,9 @@ impl Setting {
         match (key, key.strip_prefix("env.")) {
             (_, Some("")) => return usage("env.=… names no variable: write env.NAME=VALUE"),
             (_, Some(name)) => self.env.push((name.to_owned(), value.to_owned())),
-            ("preload", _) if !Path::new(value).is_file() => return usage(format!("cannot preload {value}: there is no such file")),
+            ("preload", _) if !Path::new(value).is_file() => {
+                return usage(format!("cannot preload {value}: there is no such file"));
+            }
             ("preload", _) => self.env.push(("LD_PRELOAD".to_owned(), value.to_owned())),
             ("cpu", _) => {
                 cpus::choose(Some(value))?;
@@ -78,7 +80,9 @@ impl Setting {
                 let known = [Thp::Always, Thp::Madvise, Thp::Never];
                 match known.into_iter().find(|t| t.as_str() == value) {
                     Some(thp) => self.thp = Some(thp),
-                    None => return usage(format!("thp={value} is not a valid value; it takes always, madvise or never")),
+                    None => {
+                        return usage(format!("thp={value} is not a valid value; it takes always, madvise or never"));
+                    }
                 }
             }
             ("server-prefix", _) => self.server_prefix = Some(value.to_owned()),
@@ -102,7 +106,9 @@ impl Setting {
         }
         let loader = |name: &str| matches!(name, "LD_PRELOAD" | "LD_LIBRARY_PATH" | "LD_AUDIT");
         let any = self.env.iter().any(|(name, _)| loader(name));
-        any.then_some("probes are linked statically and load no library, so preload is for the servers of labs (`ab database …`)")
+        any.then_some(
+            "probes are linked statically and load no library, so preload is for the servers of labs (`ab database …`)",
+        )
     }
 
     /// What a person calls it.
@@ -124,11 +130,21 @@ mod tests {
 
     #[test]
     fn each_kind_of_setting_finds_its_place() {
-        let s =
-            parse(&["fds=100", "env.MALLOC_ARENA_MAX=1", "thp=never", "server-prefix=taskset -c 0", "cflags=-O2,-g", "dir=/tmp"]).unwrap();
+        let s = parse(&[
+            "fds=100",
+            "env.MALLOC_ARENA_MAX=1",
+            "thp=never",
+            "server-prefix=taskset -c 0",
+            "cflags=-O2,-g",
+            "dir=/tmp",
+        ])
+        .unwrap();
         assert_eq!(s.params, Params::new().with("fds", 100).with("cflags", "-O2,-g"));
         assert_eq!(s.env, [("MALLOC_ARENA_MAX".to_owned(), "1".to_owned())]);
-        assert_eq!((s.thp, s.server_prefix.as_deref(), s.dir.is_some()), (Some(Thp::Never), Some("taskset -c 0"), true));
+        assert_eq!(
+            (s.thp, s.server_prefix.as_deref(), s.dir.is_some()),
+            (Some(Thp::Never), Some("taskset -c 0"), true)
+        );
         assert!(s.lost_on_probes().unwrap().contains("server"));
     }
 

@@ -40,7 +40,10 @@ impl Switch {
             return Ok(switch);
         }
         if !allowed {
-            return usage("thp=always and thp=madvise change the system for everybody: add --allow-system-changes (thp=never does not)");
+            return usage(
+                "thp=always and thp=madvise change the system for everybody: add --allow-system-changes (thp=never \
+                 does not)",
+            );
         }
         switch.ticket = Some(scratch.record(Undo::WriteFile { path: PathBuf::from(FILE), content: now.to_owned() })?);
         Ok(switch)

@@ -1,5 +1,5 @@
-//! What the parser says of a mistyped word: the one name that it is near to. (clap's own measure takes many names for alike that are
-//! not, and misses letters that were exchanged.)
+//! What the parser says of a mistyped word: the one name that it is near to. (clap's own measure takes many names for
+//! alike that are not, and misses letters that were exchanged.)
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
@@ -10,8 +10,8 @@ use crate::plan;
 /// More possible values than these are no help in one line.
 const MOST_VALUES: usize = 12;
 
-/// The error with our suggestion in the place of the parser's. `words` are those of the command line, without the program's name;
-/// `command` is the whole of what the parser takes.
+/// The error with our suggestion in the place of the parser's. `words` are those of the command line, without the
+/// program's name; `command` is the whole of what the parser takes.
 pub fn told(mut error: Error, words: &[String], command: impl FnOnce() -> Command) -> Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand => subcommand(&mut error, words, command()),
@@ -25,8 +25,11 @@ fn subcommand(error: &mut Error, words: &[String], mut command: Command) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
     let word = word.clone();
     command.build();
-    let parent =
-        words.iter().take_while(|w| **w != word).filter(|w| *w != "help").fold(&command, |at, w| at.find_subcommand(w).unwrap_or(at));
+    let parent = words
+        .iter()
+        .take_while(|w| **w != word)
+        .filter(|w| *w != "help")
+        .fold(&command, |at, w| at.find_subcommand(w).unwrap_or(at));
     let names = parent.get_subcommands().map(Command::get_name);
     error.remove(ContextKind::SuggestedSubcommand);
     if let Some(name) = nearest(&word, names) {

@@ -21,15 +21,20 @@ use crate::{conduct, cpus, output};
 
 /// Arguments of `ab`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "KEY is a parameter of the probe or a setting of the lab, or one of: env.NAME (a variable), cpu (a list), \
-    thp (always, madvise, never), dir (where files lie), and for the servers of labs preload (a library) and server-prefix (words \
-    before the command). Both sides run back to back in every round, in random order, in fresh processes. Both are kept as runs.
+#[command(
+    after_help = "KEY is a parameter of the probe or a setting of the lab, or one of: env.NAME (a variable), cpu (a \
+        list), \
+    thp (always, madvise, never), dir (where files lie), and for the servers of labs preload (a library) and \
+    server-prefix (words \
+    before the command). Both sides run back to back in every round, in random order, in fresh processes. Both are \
+    kept as runs.
 
 Examples:
   fingerpost ab syscall.poll --a fds=100 --b fds=101
   sudo fingerpost ab memory.latency --a thp=never --b thp=always \\
       --allow-system-changes
-  fingerpost ab database --a synchronous=full --b synchronous=off")]
+  fingerpost ab database --a synchronous=full --b synchronous=off"
+)]
 pub struct Args {
     /// A probe, a glob or a lab
     #[arg(value_name = "NAME")]
@@ -49,7 +54,8 @@ pub struct Args {
     /// Spend at most this many seconds instead of the profile's time
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
-    /// The relative difference that does not matter: 0.005 or 0.5%. Measuring ends when it is known on which side of it a row lies
+    /// The relative difference that does not matter: 0.005 or 0.5%. Measuring ends when it is known on which side of it
+    /// a row lies
     #[arg(long, default_value = "0.005", value_parser = super::threshold::threshold)]
     pub(crate) threshold: f64,
     /// Seed of the random order, to repeat it
@@ -127,7 +133,11 @@ pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> an
     let Planned { settings, subject, options } = planned;
     let runs = measure(args, subject, settings, options, stop)?;
     if ab::labs::without_figures(&runs) {
-        let why = runs.iter().flat_map(|r| &r.measurements).find_map(|m| m.reason.clone()).unwrap_or("no pair was finished".into());
+        let why = runs
+            .iter()
+            .flat_map(|r| &r.measurements)
+            .find_map(|m| m.reason.clone())
+            .unwrap_or("no pair was finished".into());
         anyhow::bail!("there is nothing to compare: {why}");
     }
     let comparison = pair::compare(&runs, settings, args.threshold);
@@ -150,10 +160,16 @@ fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
     }
     let alike = a.rows.len() == b.rows.len() && a.rows.iter().zip(&b.rows).all(|(x, y)| x.probe.name == y.probe.name);
     if !alike {
-        return usage(format!("the sides would not measure the same rows of {}: set the parameter on both sides", args.name));
+        return usage(format!(
+            "the sides would not measure the same rows of {}: set the parameter on both sides",
+            args.name
+        ));
     }
     let named = |setting: &Setting| setting.params.iter().any(|(key, _)| compilers::SETTINGS.contains(&key));
-    let compile = a.compile.zip(b.compile).filter(|_| settings.iter().any(named) || named(&Setting::parse(&args.set).unwrap_or_default()));
+    let compile = a
+        .compile
+        .zip(b.compile)
+        .filter(|_| settings.iter().any(named) || named(&Setting::parse(&args.set).unwrap_or_default()));
     Ok(Subject::Probes([a.rows, b.rows], compile.map(|(a, b)| [a, b])))
 }
 
@@ -169,13 +185,16 @@ fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<R
     };
     let rows = [side(0)?, side(1)?];
     if rows[0].is_empty() || rows[0].len() != rows[1].len() {
-        return usage("the sides would not measure the same rows: name one compiler on both sides, such as --a cc=gcc --b cc=clang");
+        return usage(
+            "the sides would not measure the same rows: name one compiler on both sides, such as --a cc=gcc --b \
+             cc=clang",
+        );
     }
     Ok(rows)
 }
 
-/// Half a minute resolves one percent of one CPU-bound row; several rows share at most six times as much. A lab gets its time on
-/// both sides.
+/// Half a minute resolves one percent of one CPU-bound row; several rows share at most six times as much. A lab gets
+/// its time on both sides.
 fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
     let one = match profile {
         Profile::Screen | Profile::Quick => 10,
@@ -188,11 +207,21 @@ fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
     }
 }
 
-fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Options, stop: &AtomicBool) -> anyhow::Result<[Run; 2]> {
+fn measure(
+    args: &Args,
+    subject: &Subject,
+    settings: &[Setting; 2],
+    options: &Options,
+    stop: &AtomicBool,
+) -> anyhow::Result<[Run; 2]> {
     let begun = Instant::now();
     let now = jiff::Timestamp::now();
     let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
-    let progress = Progress::start(&format!("comparing two settings of {}", args.name), options.budget, Progressing::unless(options.quiet));
+    let progress = Progress::start(
+        &format!("comparing two settings of {}", args.name),
+        options.budget,
+        Progressing::unless(options.quiet),
+    );
     let ids = pair::ids(&new_id(now, fastrand::u32(..)));
     let mut runs = match subject {
         Subject::Probes(rows, compile) => {
@@ -206,7 +235,12 @@ fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Op
         }
         Subject::Lab(lab) => {
             let common = Setting::parse(&args.set)?.params;
-            ab::labs::measure(&ab::labs::Subject { lab, common: &common, settings, options }, &mut scratch, stop, &progress)?
+            ab::labs::measure(
+                &ab::labs::Subject { lab, common: &common, settings, options },
+                &mut scratch,
+                stop,
+                &progress,
+            )?
         }
     };
     for (run, id) in runs.iter_mut().zip(ids) {

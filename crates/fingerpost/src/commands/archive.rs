@@ -37,7 +37,9 @@ impl Args {
     /// The next step; nothing after what leaves nothing to look at.
     pub fn next(&self) -> Option<&'static str> {
         match self.what {
-            What::List { .. } | What::Import { .. } | What::Label { .. } | What::Note { .. } => Some("look at them: fingerpost serve"),
+            What::List { .. } | What::Import { .. } | What::Label { .. } | What::Note { .. } => {
+                Some("look at them: fingerpost serve")
+            }
             What::Export { .. } => Some("in another archive: fingerpost archive import FILE"),
             What::Remove { .. } | What::Verify => None,
         }
@@ -133,7 +135,9 @@ fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<()> {
         ListFormat::Table if entries.is_empty() => {
             output::sentence(&format!("No run is kept in {}; `fingerpost run` makes one.", archive.dir().display()))
         }
-        ListFormat::Table => output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes())),
+        ListFormat::Table => {
+            output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes()))
+        }
     }
 }
 
@@ -253,7 +257,11 @@ fn of_another_tool(file: &Path) -> Option<&'static str> {
 }
 
 /// Keeps another tool's results as a run; its id comes from the content, so that the same file is the same run.
-fn convert(archive: &Archive, file: &Path, read: fn(&[u8]) -> Result<Run, ImportError>) -> anyhow::Result<(Run, Imported)> {
+fn convert(
+    archive: &Archive,
+    file: &Path,
+    read: fn(&[u8]) -> Result<Run, ImportError>,
+) -> anyhow::Result<(Run, Imported)> {
     let name = clean(&file.display().to_string()).into_owned();
     let run = read(&load::bytes_of(file)?).with_context(|| name)?;
     if archive.path_of(&run.id).exists() {

@@ -14,8 +14,11 @@ use crate::{conduct, output, runs, settle};
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "BASE and NEW are each a RUN or several with commas between, which adds the variation from run to run to the \
-    intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a reference system), \
+#[command(
+    after_help = "BASE and NEW are each a RUN or several with commas between, which adds the variation from run to run \
+        to the \
+    intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a \
+    reference system), \
     `-` (standard input, once). \
     RUN[KEY=VALUE] takes the rows with that parameter, so that two parts of one run can be compared: 'latest[api=mmap]'.
 
@@ -24,7 +27,8 @@ Examples:
   fingerpost compare A1,A2 B1,B2              two runs a side
   fingerpost compare ref:g5-2.5-linux latest
   fingerpost compare 'latest[api=mmap]' 'latest[api=brk]'
-  fingerpost compare base.json new.json --fail-on slower --threshold 5%")]
+  fingerpost compare base.json new.json --fail-on slower --threshold 5%"
+)]
 pub struct Args {
     /// What to compare with
     #[arg(value_name = "BASE")]
@@ -41,8 +45,8 @@ pub struct Args {
     /// The two sides of one `ab`: compare the n-th process of the one with the n-th of the other
     #[arg(long)]
     paired: bool,
-    /// Where several settings or versions differ: measure each by itself on this machine, all else as on the base side, and say which
-    /// one makes the difference
+    /// Where several settings or versions differ: measure each by itself on this machine, all else as on the base side,
+    /// and say which one makes the difference
     #[arg(long, conflicts_with = "paired")]
     settle: bool,
     #[command(flatten)]
@@ -77,15 +81,18 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let (base, new) = runs::sides(base, new)?;
     if args.new.is_none() && base.info.ids == new.info.ids {
         return usage(format!(
-            "that would compare the latest run ({}) with itself; the run before it beside it: fingerpost compare latest~1",
+            "that would compare the latest run ({}) with itself; the run before it beside it: fingerpost compare \
+             latest~1",
             base.info.ids.join(", ")
         ));
     }
-    let mut comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired, ..Options::default() });
+    let mut comparison =
+        compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired, ..Options::default() });
     let interrupted = args.settle && settled(&args.settling, &base, &new, &mut comparison)?;
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     // Rows, and parts of the system whose rows tell it together only.
-    let mut verdicts = comparison.rows.iter().map(|row| row.verdict).chain(comparison.pooled.iter().map(|part| part.verdict));
+    let mut verdicts =
+        comparison.rows.iter().map(|row| row.verdict).chain(comparison.pooled.iter().map(|part| part.verdict));
     let met = verdicts.any(|verdict| match args.fail_on {
         None => false,
         Some(FailOn::Slower) => verdict == Verdict::Slower,
@@ -103,12 +110,16 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     })
 }
 
-/// What would have rows in common: of a published system the commands that measure what it has, those of the other side's labs and probes.
+/// What would have rows in common: of a published system the commands that measure what it has, those of the other
+/// side's labs and probes.
 fn what_would(base: &Side, new: &Side) -> String {
     let commands = |published: &Side, own: &Side| -> Vec<String> {
         let has = |name: &str| own.rows.keys().any(|(probe, _, _)| family(probe) == family(name));
         let recipes = replay::tables_of(&published.info.name).into_iter().filter_map(replay::recipe_of);
-        recipes.filter(|recipe| recipe.names.iter().any(|name| has(name))).map(|recipe| format!("`{}`", recipe.command())).collect()
+        recipes
+            .filter(|recipe| recipe.names.iter().any(|name| has(name)))
+            .map(|recipe| format!("`{}`", recipe.command()))
+            .collect()
     };
     let found = [commands(base, new), commands(new, base)].concat();
     match found.as_slice() {

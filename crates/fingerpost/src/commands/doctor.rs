@@ -126,8 +126,10 @@ fn table(answer: &Answer, style: &Style) -> String {
     first.extend(answer.cleaned.iter().map(|sentence| row("cleaned up", sentence)));
     let mut measured = steadiness(&answer.checks);
     measured.extend(surroundings(answer));
-    let doubts =
-        answer.doubts.iter().map(|d| Line::Labelled(d.severity.name().into(), clean(&d.to_string()).into_owned(), tone(d.severity)));
+    let doubts = answer
+        .doubts
+        .iter()
+        .map(|d| Line::Labelled(d.severity.name().into(), clean(&d.to_string()).into_owned(), tone(d.severity)));
     let mut doubts: Vec<Line> = doubts.collect();
     if !doubts.is_empty() {
         doubts.insert(0, Line::Blank);
@@ -161,14 +163,23 @@ fn surroundings(answer: &Answer) -> Vec<Line> {
         row("sleep", &format!("1 ms takes {} more, at worst {}", us(timer.late_ns), us(timer.latest_ns))),
         row(
             "others",
-            &format!("{:.2} of {}, steal {:.1} %", background.others, counted(checks.cpus as u64, "CPU"), background.steal * 100.0),
+            &format!(
+                "{:.2} of {}, steal {:.1} %",
+                background.others,
+                counted(checks.cpus as u64, "CPU"),
+                background.steal * 100.0
+            ),
         ),
     ];
-    lines.extend(background.users.iter().map(|user| row("", &format!("{:.2} {} ({})", user.cpus, user.name, user.pid))));
+    lines
+        .extend(background.users.iter().map(|user| row("", &format!("{:.2} {} ({})", user.cpus, user.name, user.pid))));
     lines.push(row("counters", if answer.host.counters { "allowed" } else { "not allowed" }));
     lines.extend(checks.places.iter().map(|place| {
         let state = place.refused.as_deref().unwrap_or("writable");
-        row(place.purpose, &format!("{}: {state}, {} free", place.path.display(), Unit::Bytes.format(place.free_bytes as f64)))
+        row(
+            place.purpose,
+            &format!("{}: {state}, {} free", place.path.display(), Unit::Bytes.format(place.free_bytes as f64)),
+        )
     }));
     lines
 }

@@ -1,4 +1,5 @@
-//! `fingerpost explain`: where the time of a workload, of any command, or of a running service went, and who is to blame.
+//! `fingerpost explain`: where the time of a workload, of any command, or of a running service went, and who is to
+//! blame.
 
 mod baseline;
 mod client;
@@ -63,7 +64,8 @@ Would it be faster without the neighbour with this process number?
 With what `fingerpost load` saw on the client machine:
   fingerpost explain ./server.json --client client.json
 
-A running service is not restarted or stopped, and without --experiment none of its settings is changed. Following its requests needs root.")]
+A running service is not restarted or stopped, and without --experiment none of its settings is changed. Following its \
+requests needs root.")]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", conflicts_with_all = ["command", "service"])]
     pub(crate) run: Option<OsString>,
@@ -78,21 +80,24 @@ pub struct Args {
     /// Keep what was seen of the service in this file instead of the archive; with RUN and --client, the joined run
     #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
     pub(crate) output: Option<PathBuf>,
-    /// Join what a load generator on another machine saw (`fingerpost load -o FILE`): the run of the service then has both, and says how much
-    /// of a round trip passed outside of the service. While a service is watched, the file is waited for
+    /// Join what a load generator on another machine saw (`fingerpost load -o FILE`): the run of the service then has
+    /// both, and says how much of a round trip passed outside of the service. While a service is watched, the file is
+    /// waited for
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     client: Option<PathBuf>,
     /// Compare the service with an earlier run of it: what takes longer, and whether its load grew
     #[arg(long, value_name = "RUN", requires = "service")]
     baseline: Option<OsString>,
-    /// Change one thing of the service at a time, for tenths of a second, and measure whether its requests are faster with it: the
-    /// highest CPU weight, all CPUs. Each change is printed before it is made, and undone
+    /// Change one thing of the service at a time, for tenths of a second, and measure whether its requests are faster
+    /// with it: the highest CPU weight, all CPUs. Each change is printed before it is made, and undone
     #[arg(long, requires = "service")]
     experiment: bool,
-    /// With --experiment: hold this neighbour, a process with its children or a control group, for a tenth of a second at a time
+    /// With --experiment: hold this neighbour, a process with its children or a control group, for a tenth of a second
+    /// at a time
     #[arg(long, value_name = "PID|CGROUP", requires = "experiment")]
     hold: Vec<String>,
-    /// Print each second what requests wait for, while the service is watched. Following them meanwhile takes a few per cent of a CPU
+    /// Print each second what requests wait for, while the service is watched. Following them meanwhile takes a few per
+    /// cent of a CPU
     #[arg(long, requires = "service")]
     live: bool,
     /// What to call the service in the record, in place of its program's name; two records of one name are compared
@@ -122,7 +127,8 @@ impl Args {
 }
 
 /// What is said where nothing to explain is named.
-const WHAT: &str = "name what to explain: a run (fingerpost explain latest), a running service (--pid PID, --port PORT, --unit NAME, \
+const WHAT: &str = "name what to explain: a run (fingerpost explain latest), a running service (--pid PID, --port \
+    PORT, --unit NAME, \
     --cgroup PATH or --container NAME), or a command (fingerpost explain -- COMMAND)";
 
 /// How to print an explanation.
@@ -160,7 +166,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             let (explanations, answers) = of_run(name)?;
             if args.format == Format::Table && !answers.is_empty() {
                 let style = output::style(args.wide);
-                let lines = answers.into_iter().map(|answer| Line::Note(answer, Tone::Strong)).chain([Line::Blank]).collect();
+                let lines =
+                    answers.into_iter().map(|answer| Line::Note(answer, Tone::Strong)).chain([Line::Blank]).collect();
                 output::write(|out| out.write_all(Grid { columns: Vec::new(), lines }.render(&style).as_bytes()))?;
             }
             explanations
@@ -186,7 +193,9 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         output::write(|out| out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes()))?;
     }
     match &explained.kept {
-        Ok(_) if !args.quiet && args.progress == Progressing::Json => progress::tell(&Event::Kept { id: explained.run.id.clone() }),
+        Ok(_) if !args.quiet && args.progress == Progressing::Json => {
+            progress::tell(&Event::Kept { id: explained.run.id.clone() })
+        }
         Ok(path) if !args.quiet => say(&format!("kept as {} in {}", explained.run.id, path.display())),
         Ok(_) => {}
         Err(sentence) => say(&format!("what was seen is not kept: {sentence}")),
@@ -198,7 +207,12 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     Ok(if explained.kept.is_ok() { Done::Well } else { Done::MeasurementFailed })
 }
 
-fn print(explanations: &[Explanation], comparison: Option<&Comparison>, format: Format, wide: bool) -> anyhow::Result<()> {
+fn print(
+    explanations: &[Explanation],
+    comparison: Option<&Comparison>,
+    format: Format,
+    wide: bool,
+) -> anyhow::Result<()> {
     output::write(|out| match format {
         Format::Json => {
             let mut guard = Guard::new(&mut *out, Kind::Json);
@@ -208,7 +222,8 @@ fn print(explanations: &[Explanation], comparison: Option<&Comparison>, format: 
         }
         Format::Markdown => {
             write!(out, "{}", markdown(explanations))?;
-            comparison.map_or(Ok(()), |c| compare::write(out, c, fingerpost_report::Format::Markdown, &output::style(wide)))
+            comparison
+                .map_or(Ok(()), |c| compare::write(out, c, fingerpost_report::Format::Markdown, &output::style(wide)))
         }
         Format::Table => {
             write!(out, "{}", render(explanations, &output::style(wide)))?;
@@ -230,7 +245,10 @@ fn of_run(name: &OsStr) -> anyhow::Result<(Vec<Explanation>, Vec<String>)> {
     let run = runs::load(name).or_else(|error| meant_as_command(name, error))?;
     let explanations = report::of_run(&run);
     if explanations.is_empty() {
-        return usage(format!("the run {} holds nothing to explain; make one of a workload, such as “fingerpost run database”", run.id));
+        return usage(format!(
+            "the run {} holds nothing to explain; make one of a workload, such as “fingerpost run database”",
+            run.id
+        ));
     }
     // The screen of a service begins with its own.
     let service = explanations.iter().any(|e| e.workload == report::service::WORKLOAD);
@@ -241,9 +259,9 @@ fn of_run(name: &OsStr) -> anyhow::Result<(Vec<Explanation>, Vec<String>)> {
 /// The error of a run that there is not; where a program has its name, with how that is explained.
 fn meant_as_command<T>(name: &OsStr, error: anyhow::Error) -> anyhow::Result<T> {
     match (name.to_str(), error.downcast_ref::<ArchiveError>()) {
-        (Some(word), Some(ArchiveError::NotFound { dir, .. })) if can_execute(word) => {
-            usage(format!("there is no run “{word}” in {dir}; to explain the command of that name: fingerpost explain -- {word}"))
-        }
+        (Some(word), Some(ArchiveError::NotFound { dir, .. })) if can_execute(word) => usage(format!(
+            "there is no run “{word}” in {dir}; to explain the command of that name: fingerpost explain -- {word}"
+        )),
         _ => Err(error),
     }
 }
@@ -278,7 +296,13 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     // A command is one request, of which windows show a part: all of its time is as many times that part.
     let seen = paths.as_ref().map(|p| p.latency.mean).filter(|seen| *seen > 0.0);
     let turns_per_transaction = seen.map_or(1.0, |seen| elapsed / seen);
-    let figures = StepFigures { transactions: 1, elapsed_s: elapsed, clients: 1.0, turns_per_transaction, ..StepFigures::default() };
+    let figures = StepFigures {
+        transactions: 1,
+        elapsed_s: elapsed,
+        clients: 1.0,
+        turns_per_transaction,
+        ..StepFigures::default()
+    };
     Ok(Explanation::new(&words, &Params::new(), &figures, paths.as_ref(), observations))
 }
 
@@ -290,7 +314,8 @@ fn can_execute(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|dirs| std::env::split_paths(&dirs).any(|dir| is_program(&dir.join(program))))
 }
 
-/// Starts the command, stopped just before it becomes the user's program, so that observers see it from its first instruction.
+/// Starts the command, stopped just before it becomes the user's program, so that observers see it from its first
+/// instruction.
 fn start_held(words: &[String], format: Format) -> anyhow::Result<Child> {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).args(words);

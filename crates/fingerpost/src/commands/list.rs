@@ -116,8 +116,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
     // Nobody measures a cause, nor what others published alone: each is described when it is asked for.
     let causes = CAUSES.iter().filter(|c| args.name.is_some() && pattern.matches(c.name)).map(cause_entry);
-    let published = PUBLISHED.iter().filter(|f| args.name.is_some() && (pattern.matches(f.name) || family(f.name) == name));
-    let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).chain(causes).chain(published.map(published_entry)).collect();
+    let published =
+        PUBLISHED.iter().filter(|f| args.name.is_some() && (pattern.matches(f.name) || family(f.name) == name));
+    let entries: Vec<Entry> =
+        probes.chain(of_probes).chain(labs).chain(causes).chain(published.map(published_entry)).collect();
     if entries.is_empty() {
         return usage(unknown(name));
     }
@@ -130,7 +132,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// The error for a name that is neither a probe, nor a family, nor a lab, nor a cause.
 fn unknown(name: &str) -> String {
-    let near = suggest::nearest(name, known_names().chain(CAUSES.iter().map(|c| c.name)).chain(PUBLISHED.iter().map(|f| f.name)));
+    let near = suggest::nearest(
+        name,
+        known_names().chain(CAUSES.iter().map(|c| c.name)).chain(PUBLISHED.iter().map(|f| f.name)),
+    );
     let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
     format!("there is no probe, lab or cause “{name}”; {meant}`fingerpost list` shows all that can be measured")
 }
@@ -162,7 +167,8 @@ fn published_entry(figure: &'static Published) -> Entry {
 fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
     let rows = (probe.variants)();
     let most = rows.iter().map(|params| probe.cpus_needed(params)).max().unwrap_or(probe.cpus);
-    let missing = (most > cpus).then(|| format!("{} rows need {most} CPUs, and this process may use {cpus}", probe.name));
+    let missing =
+        (most > cpus).then(|| format!("{} rows need {most} CPUs, and this process may use {cpus}", probe.name));
     Entry {
         name: probe.name,
         kind: "probe",
@@ -180,7 +186,8 @@ fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
 
 /// A lab that is made of probes: its rows are theirs.
 fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> Entry {
-    let compiled = if fingerpost_probes::of_lab(name).any(crate::compilers::builds) { &crate::compilers::HELP[..] } else { &[] };
+    let compiled =
+        if fingerpost_probes::of_lab(name).any(crate::compilers::builds) { &crate::compilers::HELP[..] } else { &[] };
     Entry {
         name,
         kind: "lab",
@@ -205,9 +212,15 @@ fn lab_entry(lab: &'static Lab) -> Entry {
 }
 
 fn table(entries: &[Entry]) -> String {
-    let mut grid =
-        Grid::of([("name", Align::Left, 0), ("rows", Align::Right, 2), ("lmbench", Align::Left, 1), ("what it is", Align::Left, 0)]);
-    for (kind, title) in [("probe", "Probes (fingerpost run NAME; families and globs such as 'syscall.*' too)"), ("lab", "Labs")] {
+    let mut grid = Grid::of([
+        ("name", Align::Left, 0),
+        ("rows", Align::Right, 2),
+        ("lmbench", Align::Left, 1),
+        ("what it is", Align::Left, 0),
+    ]);
+    for (kind, title) in
+        [("probe", "Probes (fingerpost run NAME; families and globs such as 'syscall.*' too)"), ("lab", "Labs")]
+    {
         let of_kind: Vec<&Entry> = entries.iter().filter(|e| e.kind == kind).collect();
         if of_kind.is_empty() {
             continue;
@@ -215,7 +228,8 @@ fn table(entries: &[Entry]) -> String {
         grid.lines.extend([Line::Heading(title.to_owned()), grid.titles()]);
         for entry in of_kind {
             let rows = if entry.rows.is_empty() { String::new() } else { entry.rows.len().to_string() };
-            let cells = vec![entry.name.to_owned(), rows, entry.lmbench.unwrap_or("").to_owned(), entry.summary.to_owned()];
+            let cells =
+                vec![entry.name.to_owned(), rows, entry.lmbench.unwrap_or("").to_owned(), entry.summary.to_owned()];
             grid.lines.push(Line::Cells(cells, Tone::Plain));
             grid.lines.extend(entry.missing.iter().map(|m| Line::Note(m.clone(), Tone::Doubtful)));
         }
@@ -239,7 +253,9 @@ impl Alike {
             return false;
         }
         let mut differ = (0..row.len()).filter(|&at| self.values[at].1.last() != Some(&row[at].1));
-        let Some(at) = differ.next().filter(|at| differ.next().is_none() && self.varied.is_none_or(|varied| varied == *at)) else {
+        let Some(at) =
+            differ.next().filter(|at| differ.next().is_none() && self.varied.is_none_or(|varied| varied == *at))
+        else {
             return false;
         };
         if self.values[at].1.contains(&row[at].1) {
@@ -255,7 +271,8 @@ impl Alike {
 fn together(rows: &[Params]) -> Vec<String> {
     let mut groups: Vec<Alike> = Vec::new();
     for row in rows.iter().filter(|row| !row.is_empty()) {
-        let values: Vec<(String, String)> = row.iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
+        let values: Vec<(String, String)> =
+            row.iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
         if !groups.last_mut().is_some_and(|group| group.takes(&values)) {
             let values = values.into_iter().map(|(key, value)| (key, vec![value])).collect();
             groups.push(Alike { values, varied: None });
@@ -315,8 +332,16 @@ mod tests {
     #[test]
     fn rows_that_differ_in_one_parameter_are_told_together() {
         let row = |api: &str, pages: i64| Params::new().with("api", api).with("pages", pages);
-        let rows =
-            [row("mmap", 1), row("mmap", 2), row("mmap", 4), row("brk", 1), row("brk", 4), Params::new(), row("brk", 1), row("brk", 4)];
+        let rows = [
+            row("mmap", 1),
+            row("mmap", 2),
+            row("mmap", 4),
+            row("brk", 1),
+            row("brk", 4),
+            Params::new(),
+            row("brk", 1),
+            row("brk", 4),
+        ];
         assert_eq!(together(&rows), ["api=mmap pages=1,2,4", "api=brk pages=1,4"]);
         let other = [row("mmap", 1), row("brk", 2), row("brk", 2).with("how", "touch")];
         assert_eq!(together(&other), ["api=mmap pages=1", "api=brk pages=2", "api=brk how=touch pages=2"]);

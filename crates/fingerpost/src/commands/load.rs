@@ -1,5 +1,5 @@
-//! `fingerpost load`: the load generator on a machine of its own. What it saw, by its own clock, is a run that `explain --client` joins with
-//! what was seen of the server there.
+//! `fingerpost load`: the load generator on a machine of its own. What it saw, by its own clock, is a run that
+//! `explain --client` joins with what was seen of the server there.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,10 +37,13 @@ At the same time on the server's machine, as root:
 Then both in one record, with what passed between the two machines told apart:
   fingerpost explain ./server.json --client client.json
 
-A database that does not exist yet is made on the server and dropped at the end, also after kill -9; of Redis it is one key of its own. \
-Of a web server one page is asked for. No password is taken from the command line, which every user of the machine can list.")]
+A database that does not exist yet is made on the server and dropped at the end, also after kill -9; of Redis it is \
+one key of its own. \
+Of a web server one page is asked for. No password is taken from the command line, which every user of the machine can \
+list.")]
 pub struct Args {
-    /// The server: mysql://USER@HOST:PORT/NAME, postgres://…, redis://… or http://HOST:PORT/PATH; HOST:PORT is enough for a usual port
+    /// The server: mysql://USER@HOST:PORT/NAME, postgres://…, redis://… or http://HOST:PORT/PATH; HOST:PORT is enough
+    /// for a usual port
     #[arg(value_name = "SERVER")]
     server: String,
     /// Clients at the same time, each with a connection of its own; each asks again when it has its answer
@@ -52,7 +55,8 @@ pub struct Args {
     /// Set what the clients do: mix, scale and storage of a database; keepalive, rate and generators of a web server
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// A file whose first line is the password. Without it: MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or ~/.pgpass
+    /// A file whose first line is the password. Without it: MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or
+    /// ~/.pgpass
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Load a server at a public address, which is refused otherwise
@@ -107,7 +111,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let stop = conduct::stopped_by_signals()?;
     let (run, kept) = load(&args, target, label, &stop)?;
     super::show::print(&run, args.format, false)?;
-    let joining = |path: &PathBuf| format!("; on the server's machine: fingerpost explain RUN --client {}", path.display());
+    let joining =
+        |path: &PathBuf| format!("; on the server's machine: fingerpost explain RUN --client {}", path.display());
     let next = args.output.as_ref().map_or_else(String::new, joining);
     match &kept {
         Ok(path) if !args.quiet => say(&format!("kept as {} in {}{next}", run.id, path.display())),
@@ -118,7 +123,12 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(if failed || stop.load(Ordering::Relaxed) || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
 }
 
-fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -> anyhow::Result<(Run, Result<PathBuf, String>)> {
+fn load(
+    args: &Args,
+    target: Target,
+    label: Option<String>,
+    stop: &AtomicBool,
+) -> anyhow::Result<(Run, Result<PathBuf, String>)> {
     let beginning = Instant::now();
     let cpus = cpus::choose(None)?;
     let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the run")?;
@@ -131,7 +141,9 @@ fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -
     let mut recorder = Recorder::new(run, writer, progress, stop, None);
     let result = match target {
         Target::Database(options) => database(*options, whole, &mut scratch, &mut recorder),
-        Target::Web(settings) => loaded(&mut Web::new(*settings, &mut scratch, &[], cpus.len()), Web::described, whole, &mut recorder),
+        Target::Web(settings) => {
+            loaded(&mut Web::new(*settings, &mut scratch, &[], cpus.len()), Web::described, whole, &mut recorder)
+        }
     };
     if let Err(error) = result {
         // Nothing was measured: a run without figures would only stand in the way as the latest.
@@ -157,7 +169,12 @@ fn database(options: Options, whole: Duration, scratch: &mut Scratch, recorder: 
     result
 }
 
-fn loaded<W: Workload>(workload: &mut W, described: fn(&W) -> &str, whole: Duration, recorder: &mut Recorder) -> Result<(), LabError> {
+fn loaded<W: Workload>(
+    workload: &mut W,
+    described: fn(&W) -> &str,
+    whole: Duration,
+    recorder: &mut Recorder,
+) -> Result<(), LabError> {
     let result = workload.start().and_then(|()| {
         let (step, described) = (workload.steps().remove(0), described(workload).to_owned());
         measure(workload, &step, whole, &described, recorder)
@@ -171,12 +188,17 @@ fn target(args: &Args) -> anyhow::Result<Target> {
     let url = address(&args.server)?;
     let scheme = url.split("://").next().unwrap_or_default().to_owned();
     let web = matches!(scheme.as_str(), "http" | "https");
-    let mut params = Params::new().with("url", Param::Text(url)).with(if web { "connections" } else { "clients" }, i64::from(args.clients));
+    let mut params = Params::new()
+        .with("url", Param::Text(url))
+        .with(if web { "connections" } else { "clients" }, i64::from(args.clients));
     let known = if web { OF_WEB } else { OF_DATABASES };
     for (key, values) in plan::parse_settings(&plan::all_settings(&args.set))? {
         if !known.contains(&key.as_str()) {
             let known = known.join(", ");
-            return usage(format!("--set {key}: of this server the clients take {known}{}", suggest::of_listed(&key, &known)));
+            return usage(format!(
+                "--set {key}: of this server the clients take {known}{}",
+                suggest::of_listed(&key, &known)
+            ));
         }
         params = params.with(&key, plan::joined(&values));
     }
@@ -195,10 +217,12 @@ fn target(args: &Args) -> anyhow::Result<Target> {
     if let Some(file) = &args.password_file {
         params = params.with("password_file", Param::Text(file.display().to_string()));
     }
-    let options = Options::from_settings(&params, fastrand::u64(..1 << 53)).or_else(|error| usage(error.to_string()))?;
+    let options =
+        Options::from_settings(&params, fastrand::u64(..1 << 53)).or_else(|error| usage(error.to_string()))?;
     match &options.engine {
         Engine::Own { login, .. } if login.password.is_some() => usage(
-            "a password stands in the address, where every user of this machine can read it; leave it out, and name its file with --password-file",
+            "a password stands in the address, where every user of this machine can read it; leave it out, and name \
+             its file with --password-file",
         ),
         _ => Ok(Target::Database(Box::new(options))),
     }
@@ -213,7 +237,8 @@ fn address(server: &str) -> anyhow::Result<String> {
     match PORTS.iter().find(|(port, _)| host.ends_with(port)) {
         Some((_, scheme)) => Ok(format!("{scheme}://{server}")),
         None => usage(format!(
-            "{}: what listens there is not known by its port; write mysql://{host}, postgres://{host}, redis://{host} or http://{host}",
+            "{}: what listens there is not known by its port; write mysql://{host}, postgres://{host}, redis://{host} \
+             or http://{host}",
             secret::cut(server)
         )),
     }
@@ -262,9 +287,17 @@ mod tests {
 
     #[test]
     fn each_kind_of_server_has_one_step_of_so_many_clients() {
-        let Ok(Target::Database(options)) = parsed(&["postgres://bench@db-1/shop", "-c", "7", "--set", "mix=point"]) else { panic!() };
-        assert_eq!((options.clients.as_slice(), options.params().to_string().as_str()), (&[7][..], "engine=postgresql mix=point"));
-        let Ok(Target::Web(settings)) = parsed(&["http://10.0.0.1:81/x", "-c", "7", "--set", "keepalive=off"]) else { panic!() };
+        let Ok(Target::Database(options)) = parsed(&["postgres://bench@db-1/shop", "-c", "7", "--set", "mix=point"])
+        else {
+            panic!()
+        };
+        assert_eq!(
+            (options.clients.as_slice(), options.params().to_string().as_str()),
+            (&[7][..], "engine=postgresql mix=point")
+        );
+        let Ok(Target::Web(settings)) = parsed(&["http://10.0.0.1:81/x", "-c", "7", "--set", "keepalive=off"]) else {
+            panic!()
+        };
         assert_eq!(settings.steps().len(), 1);
         assert_eq!(settings.steps()[0].to_string(), "connections=7 keepalive=off server=http://10.0.0.1:81/x");
     }

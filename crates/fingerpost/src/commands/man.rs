@@ -45,7 +45,9 @@ fn find(top: &Command, words: &[String]) -> anyhow::Result<Command> {
     let mut found = top;
     for word in words {
         let Some(sub) = found.find_subcommand(word) else {
-            let near = suggest::or_else(word, found.get_subcommands().map(Command::get_name), || "--help lists them".to_owned());
+            let near = suggest::or_else(word, found.get_subcommands().map(Command::get_name), || {
+                "--help lists them".to_owned()
+            });
             return usage(format!("“{}” has no command “{word}”; {near}", found.get_name()));
         };
         found = sub;

@@ -54,7 +54,8 @@ pub struct Args {
 
 /// What the exit status says, and what can be planted.
 fn help() -> String {
-    let (causes, controls): (Vec<&str>, Vec<&str>) = PLANTS.iter().map(|p| p.name).partition(|name| !name.starts_with("control."));
+    let (causes, controls): (Vec<&str>, Vec<&str>) =
+        PLANTS.iter().map(|p| p.name).partition(|name| !name.starts_with("control."));
     format!("{EXAMPLES}\n\n{STATUS}\n\nCauses: {}\n\nControls: {}", causes.join(", "), controls.join(", "))
 }
 
@@ -69,8 +70,10 @@ Examples:
   fingerpost prove 'cpu.*' control.nothing
   sudo fingerpost prove --servers --trials 40";
 
-const STATUS: &str = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
-    3 when a trial failed twice. Each plant is written to a journal, undone after its trial, and changes nothing that fingerpost did not make.";
+const STATUS: &str = "Exit status: 0 when every cause that could be planted was named first and no control was \
+    accused, 1 otherwise, \
+    3 when a trial failed twice. Each plant is written to a journal, undone after its trial, and changes nothing that \
+    fingerpost did not make.";
 
 /// Plants, judges, prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
@@ -99,7 +102,9 @@ fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {
     for name in wanted {
         let pattern = WildMatch::new(name);
         if !PLANTS.iter().any(|p| pattern.matches(p.name)) {
-            let near = suggest::or_else(name, PLANTS.iter().map(|p| p.name), || "`fingerpost prove --help` names what can be".to_owned());
+            let near = suggest::or_else(name, PLANTS.iter().map(|p| p.name), || {
+                "`fingerpost prove --help` names what can be".to_owned()
+            });
             return usage(format!("“{name}” cannot be planted; {near}"));
         }
     }
@@ -117,7 +122,8 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
     let root = system::is_root();
     let events = KeptOpen::default();
     let course = Course { time, dir: &dir, cpus: &cpus, host: &host, root, stop, events: &events };
-    let progress = Progress::start("planting known causes", time * plants.len() as u32, Progressing::unless(args.quiet));
+    let progress =
+        Progress::start("planting known causes", time * plants.len() as u32, Progressing::unless(args.quiet));
     let mut proofs = Vec::new();
     for (i, plant) in plants.iter().enumerate() {
         progress.show(plant.name, i as f64 / plants.len() as f64);
@@ -141,18 +147,29 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
 /// Plants in a child that has a network of its own, so that nobody else's loopback slows down.
 fn in_own_network(plant: &Plant, time: Duration, args: &Args) -> Proof {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("fingerpost").args(["prove", plant.name, "--format", "json", "--quiet", "--in-own-network", "--seconds"]);
+    command.arg0("fingerpost").args([
+        "prove",
+        plant.name,
+        "--format",
+        "json",
+        "--quiet",
+        "--in-own-network",
+        "--seconds",
+    ]);
     command.arg(time.as_secs_f64().max(1.0).to_string());
     if args.keep {
         command.arg("--keep");
     }
     task::own_network(&mut command);
     let failed = |why: String| Proof::without(plant, Verdict::Failed, why);
-    match child::run_bounded(child::die_with_parent(&mut command), Instant::now() + time * 3 + Duration::from_secs(60)) {
+    match child::run_bounded(child::die_with_parent(&mut command), Instant::now() + time * 3 + Duration::from_secs(60))
+    {
         Err(e) => Proof::without(plant, Verdict::Skipped, format!("cannot make a network of our own: {e}")),
         Ok(output) => match serde_json::from_slice::<Document>(&output.stdout) {
             Ok(mut document) if document.plants.len() == 1 => document.plants.remove(0),
-            _ => failed(format!("the child in its own network said: {}", String::from_utf8_lossy(&output.stderr).trim())),
+            _ => {
+                failed(format!("the child in its own network said: {}", String::from_utf8_lossy(&output.stderr).trim()))
+            }
         },
     }
 }

@@ -18,9 +18,12 @@ const MOST_RUNS: usize = 50;
 /// Arguments of `replay`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "NAME is a published table (ref:mysql-scaling), the beginning that several share (ref:mysql), a reference system (ref:g5-2.7-darwin: \
-    all tables that it is in), or ref:all. The column of this machine is taken from RUN, else from the latest runs of the archive that have the \
-    table's rows. What stands for what (MariaDB for MySQL, an object database for Frontier's) is said beside each figure.
+    after_help = "NAME is a published table (ref:mysql-scaling), the beginning that several share (ref:mysql), a \
+        reference system (ref:g5-2.7-darwin: \
+    all tables that it is in), or ref:all. The column of this machine is taken from RUN, else from the latest runs of \
+    the archive that have the \
+    table's rows. What stands for what (MariaDB for MySQL, an object database for Frontier's) is said beside each \
+    figure.
 
 Examples:
   fingerpost replay ref:mysql                 beside the runs of the archive
@@ -62,7 +65,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let (own, done) = if args.measure { measured(&tables)? } else { (kept(args.run.as_ref(), &tables)?, Done::Well) };
     let found = replay::replay(&args.name, &tables, &own);
     match &args.output {
-        Some(path) => output::page(path, &html::page(&html::of_replay(&found)), &format!("The replay of {}", args.name))?,
+        Some(path) => {
+            output::page(path, &html::page(&html::of_replay(&found)), &format!("The replay of {}", args.name))?
+        }
         None => output::write(|out| match args.format.as_str() {
             "json" => json::write(out, &found),
             "markdown" => out.write_all(words::markdown(&found).as_bytes()),

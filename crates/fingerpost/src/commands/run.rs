@@ -31,7 +31,8 @@ pub struct Args {
     /// Labs, probes or globs (`syscall.*`); with none, every primitive
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How much time to spend: a minute, three, or ten for all primitives; 20 s, 90 s, or 5 minutes for a lab that loads a server
+    /// How much time to spend: a minute, three, or ten for all primitives; 20 s, 90 s, or 5 minutes for a lab that
+    /// loads a server
     #[arg(long, default_value = "standard", value_parser = profile::parser())]
     profile: Profile,
     /// Spend this many seconds instead of the profile's time
@@ -43,11 +44,13 @@ pub struct Args {
     /// What to call the run in lists and titles; `archive label` changes it
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// Set a parameter of what is measured; several values, several rows (`--set fds=10,500`). `dir` is the directory for files. Keep
-    /// passwords out of the command line, which every user of this host can list: `--set password_file=PATH`, MYSQL_PWD or PGPASSWORD
+    /// Set a parameter of what is measured; several values, several rows (`--set fds=10,500`). `dir` is the directory
+    /// for files. Keep passwords out of the command line, which every user of this host can list:
+    /// `--set password_file=PATH`, MYSQL_PWD or PGPASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// With `launch`: launch nothing, and watch the page-ins since boot for so long (4d, 12h, 30m); each day of uptime becomes a row
+    /// With `launch`: launch nothing, and watch the page-ins since boot for so long (4d, 12h, 30m); each day of uptime
+    /// becomes a row
     #[arg(long, value_name = "LENGTH")]
     watch: Option<String>,
     /// CPUs to measure on, in the order of use (`1,0` or `2-5`). First CPU: the measuring process; second: its partner
@@ -100,16 +103,23 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(conclude(&conducted, progress, stopped))
 }
 
-/// How long measuring takes by these words after `run`, about; or what is wrong with them, names and settings included. Nothing is asked of
-/// this host: they are for others.
+/// How long measuring takes by these words after `run`, about; or what is wrong with them, names and settings included.
+/// Nothing is asked of this host: they are for others.
 pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
     let args = match parsed(words.iter().map(String::as_str)) {
         Ok(args) => args,
         Err(e) => {
             let text = e.render().to_string();
-            let said: Vec<&str> =
-                text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|l| !l.is_empty()).collect();
-            return usage(format!("`run` does not take the words after --: {}", said.join("; ").trim_start_matches("error: ")));
+            let said: Vec<&str> = text
+                .lines()
+                .map(str::trim)
+                .take_while(|line| !line.starts_with("Usage:"))
+                .filter(|l| !l.is_empty())
+                .collect();
+            return usage(format!(
+                "`run` does not take the words after --: {}",
+                said.join("; ").trim_start_matches("error: ")
+            ));
         }
     };
     plan::resolve(&args.names, &plan::parse_settings(&args.set)?)?;
@@ -128,7 +138,10 @@ pub fn budget_of(given: Option<f64>) -> anyhow::Result<Option<Duration>> {
 fn watching(args: &Args) -> anyhow::Result<Vec<String>> {
     let Some(length) = &args.watch else { return Ok(Vec::new()) };
     if args.names != ["launch"] {
-        return usage("--watch watches the page-ins since boot, which belongs to `launch` alone: fingerpost run launch --watch 4d");
+        return usage(
+            "--watch watches the page-ins since boot, which belongs to `launch` alone: fingerpost run launch --watch \
+             4d",
+        );
     }
     Ok(vec!["state=uptime".to_owned(), format!("watch={length}")])
 }
@@ -194,7 +207,9 @@ fn conclude(conducted: &Conducted, progress: Progressing, interrupted: bool) -> 
     }
     match &conducted.kept {
         Ok(_) if progress == Progressing::Json => progress::tell(&Event::Kept { id: conducted.run.id.clone() }),
-        Ok(path) if progress == Progressing::Person => say(&format!("kept as {} in {}", conducted.run.id, path.display())),
+        Ok(path) if progress == Progressing::Person => {
+            say(&format!("kept as {} in {}", conducted.run.id, path.display()))
+        }
         Ok(_) => {}
         Err(sentence) => say(&format!("the run is not kept: {sentence}")),
     }

@@ -14,13 +14,16 @@ use crate::{conduct, definitions, inner, output, timings};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The page is on 127.0.0.1 only. Its address holds a secret: who knows it can read the archive and measure.
+#[command(
+    after_help = "The page is on 127.0.0.1 only. Its address holds a secret: who knows it can read the archive and \
+        measure.
 
 Examples:
   fingerpost serve
 
 The page of another host:
-  ssh -L 8042:127.0.0.1:8042 HOST fingerpost serve --port 8042")]
+  ssh -L 8042:127.0.0.1:8042 HOST fingerpost serve --port 8042"
+)]
 pub struct Args {
     /// The port; 0 for any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -35,9 +38,17 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let archive = Archive::open(None)?;
     if inner::is(serve_guard::INSIDE) {
         let (program, choices, apis) = (program()?, choices(), timings::apis());
-        return serve_guard::serve(Options { archive, program, choices, apis, sweeps: args.sweeps, define: definitions::of });
+        return serve_guard::serve(Options {
+            archive,
+            program,
+            choices,
+            apis,
+            sweeps: args.sweeps,
+            define: definitions::of,
+        });
     }
-    let page = Page::bind(args.port).or_else(|e| usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)))?;
+    let page =
+        Page::bind(args.port).or_else(|e| usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)))?;
     let stop = conduct::stopped_by_signals()?;
     let address = page.address()?;
     output::write(|out| writeln!(out, "{address}"))?;
@@ -48,7 +59,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 /// Where this program is, which measures for the page.
 fn program() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
-    // The kernel says so of a file that was replaced since the outer process began. What lies there now is another version, which can measure.
+    // The kernel says so of a file that was replaced since the outer process began. What lies there now is another
+    // version, which can measure.
     Ok(path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from).unwrap_or(path))
 }
 
@@ -58,19 +70,24 @@ fn names_what_is_outside(key: &str) -> bool {
 }
 
 fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
-    fingerpost_page::Setting { key: setting.key.to_owned(), help: format!("{} (default: {})", setting.help, setting.default) }
+    fingerpost_page::Setting {
+        key: setting.key.to_owned(),
+        help: format!("{} (default: {})", setting.help, setting.default),
+    }
 }
 
 /// Labs first, then probes.
 fn choices() -> Vec<Choice> {
-    let choice = |name: &str, summary: &str| Choice { name: name.to_owned(), summary: summary.to_owned(), settings: Vec::new() };
+    let choice =
+        |name: &str, summary: &str| Choice { name: name.to_owned(), summary: summary.to_owned(), settings: Vec::new() };
     let with_settings = |lab: &&Lab| Choice {
         settings: lab.settings.iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect(),
         ..choice(lab.name, lab.summary)
     };
     let labs = fingerpost_labs::REGISTRY.iter().map(with_settings);
     let of_probes = fingerpost_probes::LABS.iter().map(|(lab, summary)| choice(lab, summary));
-    let probes = fingerpost_probes::all().map(|probe| Choice { settings: parameters(probe), ..choice(probe.name, probe.summary) });
+    let probes = fingerpost_probes::all()
+        .map(|probe| Choice { settings: parameters(probe), ..choice(probe.name, probe.summary) });
     let mut known = BTreeSet::new();
     labs.chain(of_probes).chain(probes).filter(|one| known.insert(one.name.clone())).collect()
 }
@@ -86,5 +103,8 @@ fn parameters(probe: &fingerpost_probes::Probe) -> Vec<fingerpost_page::Setting>
             }
         }
     }
-    values.into_iter().map(|(key, values)| fingerpost_page::Setting { key, help: format!("default: {}", values.join(", ")) }).collect()
+    values
+        .into_iter()
+        .map(|(key, values)| fingerpost_page::Setting { key, help: format!("default: {}", values.join(", ")) })
+        .collect()
 }

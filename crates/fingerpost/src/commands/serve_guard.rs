@@ -1,5 +1,5 @@
-//! The page is served in a process of its own, which is started again when a panic ended it: a defect ends the answers that are being made,
-//! not the page.
+//! The page is served in a process of its own, which is started again when a panic ended it: a defect ends the answers
+//! that are being made, not the page.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -54,9 +54,11 @@ pub fn guarded(page: &Page, stop: &AtomicBool) -> anyhow::Result<Done> {
     }
 }
 
-/// One inner process, until it ends. What signals ask for is passed on to it: it has a process group of its own, so that a terminal asks once.
+/// One inner process, until it ends. What signals ask for is passed on to it: it has a process group of its own, so
+/// that a terminal asks once.
 fn one(page: &Page, again: bool, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
-    let mut inner = page.start(&mut inner::command(INSIDE), again).context("cannot start the process that serves the page")?;
+    let mut inner =
+        page.start(&mut inner::command(INSIDE), again).context("cannot start the process that serves the page")?;
     let mut asked = false;
     loop {
         if let Some(status) = inner.try_wait().context("cannot wait for the process that serves the page")? {

@@ -101,8 +101,8 @@ enum Command {
     },
     /// Serve a directory or an object database on loopback
     ///
-    /// Of a directory only regular files are served; symbolic links are not followed, and names that begin with a dot are not found
-    /// (but `.well-known`). A database is checked first, as `site verify` does it.
+    /// Of a directory only regular files are served; symbolic links are not followed, and names that begin with a dot
+    /// are not found (but `.well-known`). A database is checked first, as `site verify` does it.
     Serve {
         /// The directory, or the database's file
         #[arg(long, value_name = "DIR|FILE")]
@@ -113,7 +113,8 @@ enum Command {
         /// Of a directory, follow symbolic links that lead to a place inside it; none is followed otherwise
         #[arg(long)]
         follow_links: bool,
-        /// Serve a database without checking all of it first, also one that others own or may write to; a damaged one can end the program
+        /// Serve a database without checking all of it first, also one that others own or may write to; a damaged one
+        /// can end the program
         #[arg(long)]
         trust: bool,
     },
@@ -138,7 +139,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Command::Export { file, dir, trust } => guarded(&file, Work::Read, || export(&file, &dir, trust)),
         Command::Ls { file, path, trust } => guarded(&file, Work::Read, || list(&file, path.as_bytes(), trust)),
         Command::Get { file, path, trust } => guarded(&file, Work::Read, || get(&file, path.as_bytes(), trust)),
-        Command::Put { file, path, from, trust } => guarded(&file, Work::Write, || put(&file, path.as_bytes(), from, trust)),
+        Command::Put { file, path, from, trust } => {
+            guarded(&file, Work::Write, || put(&file, path.as_bytes(), from, trust))
+        }
         Command::Verify { file } => guarded(&file, Work::Verify, || verify(&file)),
         Command::Serve { from, port, follow_links, trust } => serve_from(&from, port, follow_links, trust),
     }
@@ -149,7 +152,14 @@ fn verify(file: &Path) -> anyhow::Result<Done> {
     let database = if ours { Database::open(file) } else { Database::open_alone(file) }.map_err(mend)?;
     let found = database.verify().map_err(mend)?;
     output::write(|out| {
-        writeln!(out, "{} is whole: {} cells in {} tables, {} bytes", file.display(), found.cells, found.tables + 1, found.bytes)
+        writeln!(
+            out,
+            "{} is whole: {} cells in {} tables, {} bytes",
+            file.display(),
+            found.cells,
+            found.tables + 1,
+            found.bytes
+        )
     })?;
     if !ours {
         say(&format!("{} can be changed by others after this check", file.display()));
@@ -191,7 +201,8 @@ fn list(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
 fn meant(file: &Path, path: &[u8], trust: bool) -> String {
     let split = path.iter().rposition(|byte| *byte == b'/');
     let (table, name) = split.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
-    let listed = open(file, trust).ok().and_then(|database| database.reader().ok()?.list(table).ok()?).unwrap_or_default();
+    let listed =
+        open(file, trust).ok().and_then(|database| database.reader().ok()?.list(table).ok()?).unwrap_or_default();
     let names: Vec<String> = listed.iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
     let near = suggest::nearest(&String::from_utf8_lossy(name), names.iter().map(String::as_str));
     let full = |near| format!("{}{near}", String::from_utf8_lossy(&path[..split.map_or(0, |at| at + 1)]));
@@ -248,7 +259,8 @@ fn read_input(from: Option<PathBuf>) -> anyhow::Result<(Vec<u8>, i64)> {
     }
 }
 
-/// Opens a database for reading: one that others can have arranged so that no file beside it is looked at, and none of LMDB's at all.
+/// Opens a database for reading: one that others can have arranged so that no file beside it is looked at, and none of
+/// LMDB's at all.
 fn open(file: &Path, trust: bool) -> anyhow::Result<Database> {
     let engine = Database::engine_of(file).map_err(mend)?;
     match standing(file).map_err(mend)? {
@@ -264,7 +276,8 @@ fn open(file: &Path, trust: bool) -> anyhow::Result<Database> {
 fn strange(file: &Path) -> String {
     let name = file.display();
     format!(
-        "{name} is not opened: others own or may change it or its directory; copy it to a directory of yours and check it with `fingerpost site verify`, or add --trust"
+        "{name} is not opened: others own or may change it or its directory; copy it to a directory of yours and check \
+         it with `fingerpost site verify`, or add --trust"
     )
 }
 

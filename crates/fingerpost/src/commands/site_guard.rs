@@ -1,5 +1,5 @@
-//! A database's file is read in a process of its own, with limits: whatever an engine makes of a damaged file (it breaks off, it never
-//! ends, it wants all memory) is one sentence and exit status 2 here.
+//! A database's file is read in a process of its own, with limits: whatever an engine makes of a damaged file (it
+//! breaks off, it never ends, it wants all memory) is one sentence and exit status 2 here.
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -68,7 +68,11 @@ pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Don
             let _ = std::io::stderr().write_all(&told);
             Ok(done)
         }
-        Err(why) => usage(format!("{} cannot be {}: {why}", file.display(), if work == Work::Write { "changed" } else { "read" })),
+        Err(why) => usage(format!(
+            "{} cannot be {}: {why}",
+            file.display(),
+            if work == Work::Write { "changed" } else { "read" }
+        )),
     }
 }
 
@@ -123,7 +127,9 @@ fn verdict(status: ExitStatus, work: Work) -> Result<Done, String> {
         (Some(3), _) => Ok(Done::MeasurementFailed),
         (_, Some(libc::SIGXCPU)) => Err("it is damaged, and reading it would not end".to_owned()),
         (_, Some(libc::SIGXFSZ)) => Err("it is damaged, and would grow without end".to_owned()),
-        (_, Some(libc::SIGKILL)) if work == Work::Verify => Err("reading it takes too long; it may be damaged".to_owned()),
+        (_, Some(libc::SIGKILL)) if work == Work::Verify => {
+            Err("reading it takes too long; it may be damaged".to_owned())
+        }
         (_, Some(libc::SIGKILL)) => Err("the process that had it open was killed".to_owned()),
         _ => Err("it is damaged, and the database engine crashed".to_owned()),
     }

@@ -4,7 +4,11 @@
 pub fn threshold(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
     let value = number.trim().parse::<f64>().map_err(|e| e.to_string())? * unit;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("a threshold lies between 0 and 1, or 0% and 100%".into()) }
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err("a threshold lies between 0 and 1, or 0% and 100%".into())
+    }
 }
 
 #[cfg(test)]

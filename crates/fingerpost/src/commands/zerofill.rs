@@ -1,4 +1,5 @@
-//! `fingerpost zerofill`: the calculator, in the terminal. It solves four timings that are given, takes them here, or analyses a run.
+//! `fingerpost zerofill`: the calculator, in the terminal. It solves four timings that are given, takes them here, or
+//! analyses a run.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -25,7 +26,8 @@ Examples:
   fingerpost zerofill --solve 11.2,24.0,11.5,33.6   the article's
   fingerpost zerofill latest                  a run of the lab zerofill")]
 pub struct Args {
-    /// Analyse the zero-fill rows of this run: a path, the start of its id, `latest`; without it, the four timings are taken here
+    /// Analyse the zero-fill rows of this run: a path, the start of its id, `latest`; without it, the four timings are
+    /// taken here
     #[arg(value_name = "RUN", conflicts_with_all = ["solve", "repeat", "api"])]
     run: Option<OsString>,
     /// Four timings: allocate and free one page, the same with the page touched, two pages, two pages touched
@@ -64,9 +66,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     // Figures of --solve are in whatever unit they were given in.
     let shown = if args.solve.is_none() { |ns| Unit::Nanoseconds.format(ns) } else { significant };
     output::write(|out| match args.format {
-        Format::Json if args.solve.is_none() => {
-            fingerpost_report::json::write(out, &serde_json::json!({ "unit": "ns", "given": timings, "derived": costs }))
-        }
+        Format::Json if args.solve.is_none() => fingerpost_report::json::write(
+            out,
+            &serde_json::json!({ "unit": "ns", "given": timings, "derived": costs }),
+        ),
         Format::Json => fingerpost_report::json::write(out, &costs),
         Format::Csv => csv(out, &costs),
         Format::Markdown => markdown(out, &timings, &costs, shown),
@@ -79,7 +82,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 fn of_run(name: &OsStr, format: Format) -> anyhow::Result<Done> {
     let run = runs::load(name)?;
     let Some(found) = analysis::analyse(&run) else {
-        return usage(format!("the run {} has no zero-fill rows with figures; make one with `fingerpost run zerofill`", run.id));
+        return usage(format!(
+            "the run {} has no zero-fill rows with figures; make one with `fingerpost run zerofill`",
+            run.id
+        ));
     };
     output::write(|out| match format {
         Format::Json => fingerpost_report::json::write(out, &found),
@@ -112,13 +118,17 @@ fn inputs(t: &Timings) -> [(&'static str, f64); 4] {
 
 /// The inputs apart from what is derived, then the shares that the article speaks of; `shown` writes a time.
 fn table(timings: &Timings, costs: &Costs, shown: fn(f64) -> String, style: &Style) -> String {
-    let (plain, heading) = (|cells: Vec<String>| Line::Cells(cells, Tone::Plain), |title: &str| Line::Heading(title.into()));
+    let (plain, heading) =
+        (|cells: Vec<String>| Line::Cells(cells, Tone::Plain), |title: &str| Line::Heading(title.into()));
     let mut figures = Grid::of([("", Align::Left, 0), ("", Align::Right, 0), ("", Align::Left, 0)]);
     figures.lines.push(heading("given"));
-    figures.lines.extend(inputs(timings).iter().map(|(name, v)| plain(vec![format!("  {name}"), shown(*v), String::new()])));
+    figures
+        .lines
+        .extend(inputs(timings).iter().map(|(name, v)| plain(vec![format!("  {name}"), shown(*v), String::new()])));
     figures.lines.extend([Line::Blank, heading("derived")]);
     for (((_, name, formula), value), printed) in FIELDS.iter().zip(costs.values()).zip(solve::misprints(timings)) {
-        let printed = printed.map_or(String::new(), |p| format!("; the article prints {}", words::without_zeros(&shown(p))));
+        let printed =
+            printed.map_or(String::new(), |p| format!("; the article prints {}", words::without_zeros(&shown(p))));
         figures.lines.push(plain(vec![format!("  {name}"), shown(value), format!("= {formula}{printed}")]));
     }
     figures.render(style) + &shares(costs, style)
@@ -136,16 +146,20 @@ fn shares(costs: &Costs, style: &Style) -> String {
         ("zero-filling", Align::Right, 0),
         ("without freeing", Align::Right, 0),
     ]);
-    let legend =
-        "Shares of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half of the object's cost, · the rest";
+    let legend = "Shares of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half of \
+        the object's cost, · the rest";
     grid.lines.extend([Line::Blank, Line::Heading(legend.into()), grid.titles()]);
     for pages in [1, 2, 4, 16, 256] {
-        let (fault, zero, before) = (costs.fault_share(pages), costs.zerofill_share(pages), costs.zerofill_share_before_freeing(pages));
+        let (fault, zero, before) =
+            (costs.fault_share(pages), costs.zerofill_share(pages), costs.zerofill_share_before_freeing(pages));
         let bar = words::bar(zero, fault - zero, BAR_BESIDE_FIGURES);
-        grid.lines.push(Line::Cells(vec![pages.to_string(), bar, percent(fault), percent(zero), percent(before)], Tone::Plain));
+        grid.lines.push(Line::Cells(
+            vec![pages.to_string(), bar, percent(fault), percent(zero), percent(before)],
+            Tone::Plain,
+        ));
     }
-    let base =
-        "without freeing: zero-filling's share of allocating and faulting in alone, of which the article says “at least 50 %” for 4 pages";
+    let base = "without freeing: zero-filling's share of allocating and faulting in alone, of which the article says \
+        “at least 50 %” for 4 pages";
     grid.lines.push(Line::Note(base.into(), Tone::Faint));
     grid.render(style)
 }
@@ -159,5 +173,7 @@ fn markdown(out: &mut dyn Write, timings: &Timings, costs: &Costs, shown: fn(f64
     writeln!(out, "| field | value | formula |\n| --- | ---: | --- |")?;
     inputs(timings).iter().try_for_each(|(name, value)| writeln!(out, "| {name} | {} | given |", shown(*value)))?;
     let derived = FIELDS.iter().zip(costs.values());
-    derived.into_iter().try_for_each(|((_, name, formula), value)| writeln!(out, "| {name} | {} | {formula} |", shown(value)))
+    derived
+        .into_iter()
+        .try_for_each(|((_, name, formula), value)| writeln!(out, "| {name} | {} | {formula} |", shown(value)))
 }

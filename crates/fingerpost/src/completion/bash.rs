@@ -1,7 +1,8 @@
 //! bash: it cuts words at `=` and `:`, and replaces no more than what lies behind the last of them.
 //!
-//! `run database --set engine=m` reaches a completion function as the words `engine`, `=` and `m`, and what it answers takes the place of
-//! `m`. The words are therefore put together again by the line that they come from, and the answers lose what bash keeps.
+//! `run database --set engine=m` reaches a completion function as the words `engine`, `=` and `m`, and what it answers
+//! takes the place of `m`. The words are therefore put together again by the line that they come from, and the answers
+//! lose what bash keeps.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,8 +18,8 @@ const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 const LINE: &str = "_CLAP_COMPLETE_LINE";
 const SEPARATOR: &str = "_CLAP_IFS";
 
-/// The function that bash calls; `NAME`, `BIN`, `COMPLETER` and `VAR` stand for words that are put in. A word that is complete is followed
-/// by a space, but for one that goes on.
+/// The function that bash calls; `NAME`, `BIN`, `COMPLETER` and `VAR` stand for words that are put in. A word that is
+/// complete is followed by a space, but for one that goes on.
 const SCRIPT: &str = r#"
 _NAME_complete() {
     local IFS=$'\013' words=("${COMP_WORDS[@]}")
@@ -53,13 +54,29 @@ impl EnvCompleter for Bash {
         name == "bash"
     }
 
-    fn write_registration(&self, var: &str, name: &str, bin: &str, completer: &str, buf: &mut dyn Write) -> io::Result<()> {
-        let script =
-            SCRIPT.replace("NAME", &name.replace('-', "_")).replace("COMPLETER", completer).replace("BIN", bin).replace("VAR", var);
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> io::Result<()> {
+        let script = SCRIPT
+            .replace("NAME", &name.replace('-', "_"))
+            .replace("COMPLETER", completer)
+            .replace("BIN", bin)
+            .replace("VAR", var);
         buf.write_all(script.trim_start().as_bytes())
     }
 
-    fn write_complete(&self, command: &mut Command, args: Vec<OsString>, dir: Option<&Path>, buf: &mut dyn Write) -> io::Result<()> {
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        args: Vec<OsString>,
+        dir: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> io::Result<()> {
         let index = env::var(INDEX).ok().and_then(|index| index.parse().ok()).unwrap_or_default();
         let joined = env::var(LINE).ok().and_then(|line| together(&args, index, &line));
         let (args, index, kept) = joined.unwrap_or((args, index, 0));
@@ -70,8 +87,8 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// The words up to the cursor as the line has them, the place of the last of them, and the length of its part that bash keeps. The word at
-/// `index` is what bash replaces, without quotes. Nothing where words are not those of the line.
+/// The words up to the cursor as the line has them, the place of the last of them, and the length of its part that bash
+/// keeps. The word at `index` is what bash replaces, without quotes. Nothing where words are not those of the line.
 fn together(words: &[OsString], index: usize, line: &str) -> Option<(Vec<OsString>, usize, usize)> {
     let current = words.get(index)?.to_str()?;
     let (mut whole, mut rest): (Vec<String>, &str) = (Vec::new(), line);
@@ -88,7 +105,8 @@ fn together(words: &[OsString], index: usize, line: &str) -> Option<(Vec<OsStrin
     }
     let last = if rest.is_empty() || rest.starts_with(char::is_whitespace) { None } else { whole.pop() };
     let kept = match last {
-        // What is left of the line is the word that bash replaces, or the sign before it, where nothing stands behind that yet.
+        // What is left of the line is the word that bash replaces, or the sign before it, where nothing stands behind
+        // that yet.
         Some(begun) => begun + rest.strip_suffix(current).unwrap_or(""),
         None if rest.is_empty() => whole.pop()?,
         None => String::new(),

@@ -36,7 +36,11 @@ impl Asked {
         let of_name = |probe: &&Probe| named(probe.name) || family(probe.name) || probe.lab.is_some_and(named);
         let probes: Vec<&'static Probe> = fingerpost_probes::all().filter(of_name).collect();
         if labs.is_empty() && probes.is_empty() {
-            return Asked { labs: fingerpost_labs::REGISTRY.to_vec(), probes: fingerpost_probes::all().collect(), builds: true };
+            return Asked {
+                labs: fingerpost_labs::REGISTRY.to_vec(),
+                probes: fingerpost_probes::all().collect(),
+                builds: true,
+            };
         }
         let builds = probes.iter().any(|probe| compilers::builds(probe));
         Asked { labs, probes, builds }
@@ -49,7 +53,10 @@ impl Asked {
     /// Every key with its sign and a line of help.
     fn keys(&self) -> BTreeMap<String, String> {
         let of_labs = self.settings().map(|s| (s.key.to_owned(), s.help.to_owned()));
-        let built = compilers::HELP.iter().filter(|_| self.builds).map(|[key, _, help]| ((*key).to_owned(), (*help).to_owned()));
+        let built = compilers::HELP
+            .iter()
+            .filter(|_| self.builds)
+            .map(|[key, _, help]| ((*key).to_owned(), (*help).to_owned()));
         let rows = self.probes.iter().flat_map(|probe| (probe.variants)());
         let of_probes: BTreeSet<String> =
             rows.flat_map(|params| params.iter().map(|(key, _)| key.to_owned()).collect::<Vec<_>>()).collect();
@@ -61,15 +68,18 @@ impl Asked {
         })
     }
 
-    /// The words that a key takes, each with the key before it. Of a list the last one is proposed, and none that it has.
+    /// The words that a key takes, each with the key before it. Of a list the last one is proposed, and none that it
+    /// has.
     fn values(&self, word: &OsStr, key: &str, value: &str) -> Vec<CompletionCandidate> {
         let of_labs: Vec<&Setting> = self.settings().filter(|s| s.key == key).collect();
         let rows = || self.probes.iter().flat_map(|probe| (probe.variants)());
-        let of_probes: BTreeSet<String> = rows().filter_map(|params| params.get(key).map(ToString::to_string)).collect();
+        let of_probes: BTreeSet<String> =
+            rows().filter_map(|params| params.get(key).map(ToString::to_string)).collect();
         let before = value.rsplit_once(',').map(|(before, _)| before);
         let (begun, given) = (before.map_or(String::new(), |before| format!("{before},")), before.unwrap_or_default());
         let one_more = |several: bool| several || before.is_none();
-        let of_labs_words = of_labs.iter().filter(|s| one_more(s.several)).flat_map(|s| s.values).map(|word| (*word).to_owned());
+        let of_labs_words =
+            of_labs.iter().filter(|s| one_more(s.several)).flat_map(|s| s.values).map(|word| (*word).to_owned());
         let free = |word: &String| !given.split(',').any(|given| given == word);
         let words: BTreeSet<String> = of_labs_words.chain(of_probes).filter(free).collect();
         let mut found = beginning(word, words.into_iter().map(|word| (format!("{key}={begun}{word}"), String::new())));

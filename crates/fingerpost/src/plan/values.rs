@@ -8,7 +8,8 @@ use fingerpost_record::{Param, Params, suggest};
 use super::parts::{LabRun, Settings};
 use crate::exit::usage;
 
-/// Whether a probe with these variants can have this value: a word must be one of theirs, a number may be any where they have numbers.
+/// Whether a probe with these variants can have this value: a word must be one of theirs, a number may be any where
+/// they have numbers.
 pub fn can_be(variants: &[Params], key: &str, value: &Param) -> bool {
     let mut known = variants.iter().filter_map(|params| params.get(key));
     match value {
@@ -20,7 +21,8 @@ pub fn can_be(variants: &[Params], key: &str, value: &Param) -> bool {
 /// Refuses a value that none of the probes can have. What a lab takes as well is the lab's to check.
 pub fn check(probes: &[&Probe], labs: &[LabRun], settings: &Settings) -> anyhow::Result<()> {
     for (key, values) in settings {
-        let known: Vec<Params> = probes.iter().flat_map(|probe| (probe.variants)()).filter(|params| params.get(key).is_some()).collect();
+        let known: Vec<Params> =
+            probes.iter().flat_map(|probe| (probe.variants)()).filter(|params| params.get(key).is_some()).collect();
         if known.is_empty() || labs.iter().any(|run| run.settings.get(key).is_some()) {
             continue;
         }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::plan::Row;
 
-/// Seconds for all of them: starting, describing the host and ending take some three more, and a node check may take twenty.
+/// Seconds for all of them: starting, describing the host and ending take some three more, and a node check may take
+/// twenty.
 pub const SECONDS: u64 = 15;
 
 /// The table as the script wrote it.

@@ -1,13 +1,16 @@
-//! Which values of a record may be set here. A record may come from anywhere: it must not choose a program that is run, a file that is read, or
-//! code that a compiler or a server loads. Whoever wants such a setting names it on the command line.
+//! Which values of a record may be set here. A record may come from anywhere: it must not choose a program that is run,
+//! a file that is read, or code that a compiler or a server loads. Whoever wants such a setting names it on the command
+//! line.
 
 /// The longest value that is taken.
 const MOST: usize = 200;
 /// How words begin that only say how code is made.
 const FLAGS: [&str; 6] = ["-O", "-m", "-f", "-g", "-std=", "-pipe"];
 /// Parts of such words that load code or read or write files.
-const NOT_PLAIN: [&str; 15] =
-    ["/", "plugin", "@", ",", "pass", "dump", "file", "record", "save", "cache", "info", "usage", "dir", "split", "use-ld"];
+const NOT_PLAIN: [&str; 15] = [
+    "/", "plugin", "@", ",", "pass", "dump", "file", "record", "save", "cache", "info", "usage", "dir", "split",
+    "use-ld",
+];
 /// Parts of a server's settings that name files or code.
 const FILES: [&str; 9] = ["file", "dir", "plugin", "init", "exec", "command", "library", "libraries", "path"];
 
@@ -25,8 +28,12 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
             _ if key.starts_with("server.") => is_plain(value) && !FILES.iter().any(|part| key.contains(part)),
             _ => !value.contains('/'),
         };
-    let refused =
-        || format!("a record may not choose a program or a file that is used here; if you trust it, add --set '{key}=…' yourself");
+    let refused = || {
+        format!(
+            "a record may not choose a program or a file that is used here; if you trust it, add --set '{key}=…' \
+             yourself"
+        )
+    };
     allowed.then_some(()).ok_or_else(refused)
 }
 

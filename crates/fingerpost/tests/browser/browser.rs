@@ -1,4 +1,5 @@
-//! A small WebDriver client (https://www.w3.org/TR/webdriver2/): Chromium under chromedriver, with its console and its network.
+//! A small WebDriver client (https://www.w3.org/TR/webdriver2/): Chromium under chromedriver, with its console and its
+//! network.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,8 +15,8 @@ use tempfile::TempDir;
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The browsers of this process: they use much memory and CPU time, so that there are no more at a time. A start takes CPU time, too, so
-/// that a test leaves its browser to the next.
+/// The browsers of this process: they use much memory and CPU time, so that there are no more at a time. A start takes
+/// CPU time, too, so that a test leaves its browser to the next.
 static KEPT: [Mutex<Option<Browser>>; 2] = [Mutex::new(None), Mutex::new(None)];
 /// Who comes when all are taken waits for one of them in turn.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -67,18 +68,27 @@ pub struct Browser {
 /// Why there is no browser here; in CI that is a failure.
 pub fn missing() -> Option<&'static str> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    let there =
-        |name: &str| Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    let there = |name: &str| {
+        Command::new(name)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|s| s.success())
+    };
     let missing = MISSING.get_or_init(|| {
         let lacking: Vec<&str> = ["chromium", "chromedriver"].into_iter().filter(|name| !there(name)).collect();
-        (!lacking.is_empty()).then(|| format!("{} not installed (Debian: apt-get install chromium chromium-driver)", lacking.join(" and ")))
+        (!lacking.is_empty()).then(|| {
+            format!("{} not installed (Debian: apt-get install chromium chromium-driver)", lacking.join(" and "))
+        })
     });
     let sentence = missing.as_deref()?;
     assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "{sentence}");
     Some(sentence)
 }
 
-/// Starts a driver and gives it with its port. The thread that starts it lives as long, for the driver ends with that thread.
+/// Starts a driver and gives it with its port. The thread that starts it lives as long, for the driver ends with that
+/// thread.
 fn driver() -> (Child, u16) {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
@@ -103,7 +113,8 @@ impl Browser {
     /// Starts one.
     fn start() -> Browser {
         static END: Once = Once::new();
-        // SAFETY: the function is one of this program, which stays loaded, and does not unwind into C: Rust aborts there.
+        // SAFETY: the function is one of this program, which stays loaded, and does not unwind into C: Rust aborts
+        // there.
         END.call_once(|| assert_eq!(unsafe { libc::atexit(end_all) }, 0));
         let (driver, port) = driver();
         let profile = tempfile::tempdir().unwrap();
@@ -126,7 +137,8 @@ impl Browser {
         } } });
         let base = format!("http://127.0.0.1:{port}/session");
         let answer = send(minreq::post(&base), Some(&wanted));
-        let session = format!("{base}/{}", answer["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}")));
+        let session =
+            format!("{base}/{}", answer["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}")));
         Browser { driver, session, _profile: profile }
     }
 
@@ -186,8 +198,10 @@ impl Browser {
 
     /// Presses keys on what has the focus; `\u{e004}` is the tabulator.
     pub fn keys(&self, keys: &str) {
-        let presses: Vec<Value> =
-            keys.chars().flat_map(|k| ["keyDown", "keyUp"].map(|t| json!({ "type": t, "value": k.to_string() }))).collect();
+        let presses: Vec<Value> = keys
+            .chars()
+            .flat_map(|k| ["keyDown", "keyUp"].map(|t| json!({ "type": t, "value": k.to_string() })))
+            .collect();
         self.post("actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": presses }] }));
     }
 
@@ -236,7 +250,9 @@ impl Browser {
     }
 
     fn whole(&self) -> Value {
-        let size = self.run("return [document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 6000)]");
+        let size = self.run(
+            "return [document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 6000)]",
+        );
         json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 })
     }
 
@@ -244,7 +260,10 @@ impl Browser {
     pub fn console(&self) -> Vec<String> {
         let log = self.post("se/log", json!({ "type": "browser" }));
         let entries = log.as_array().cloned().unwrap_or_default();
-        entries.iter().map(|e| format!("{}: {}", e["level"].as_str().unwrap_or("?"), e["message"].as_str().unwrap_or("?"))).collect()
+        entries
+            .iter()
+            .map(|e| format!("{}: {}", e["level"].as_str().unwrap_or("?"), e["message"].as_str().unwrap_or("?")))
+            .collect()
     }
 
     /// The addresses of all requests since it was last asked.
@@ -253,7 +272,8 @@ impl Browser {
         let message = |e: &Value| serde_json::from_str::<Value>(e["message"].as_str()?).ok();
         let sent = |m: &Value| {
             let m = &m["message"];
-            (m["method"] == "Network.requestWillBeSent").then(|| m["params"]["request"]["url"].as_str().unwrap_or("?").to_owned())
+            (m["method"] == "Network.requestWillBeSent")
+                .then(|| m["params"]["request"]["url"].as_str().unwrap_or("?").to_owned())
         };
         log.as_array().into_iter().flatten().filter_map(message).filter_map(|m| sent(&m)).collect()
     }
@@ -270,7 +290,8 @@ impl Drop for Browser {
 
 fn send(request: minreq::Request, body: Option<&Value>) -> Value {
     let text = body.map_or_else(String::new, Value::to_string);
-    let request = request.with_timeout(PATIENCE.as_secs() * 2).with_header("Content-Type", "application/json").with_body(text);
+    let request =
+        request.with_timeout(PATIENCE.as_secs() * 2).with_header("Content-Type", "application/json").with_body(text);
     let answer = request.send().expect("chromedriver answers");
     let value: Value = serde_json::from_slice(answer.as_bytes()).expect("JSON");
     value["value"].clone()

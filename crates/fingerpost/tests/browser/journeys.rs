@@ -30,8 +30,11 @@ pub fn setting_of(start: impl FnOnce() -> Server) -> Option<(Server, Taken)> {
 pub fn clean(server: &Server, browser: &Browser) {
     let said = browser.console();
     assert!(said.is_empty(), "the console says {said:?}");
-    let strangers: Vec<String> =
-        browser.requests().into_iter().filter(|url| !url.starts_with(server.origin()) && !url.starts_with("data:") && !own(url)).collect();
+    let strangers: Vec<String> = browser
+        .requests()
+        .into_iter()
+        .filter(|url| !url.starts_with(server.origin()) && !url.starts_with("data:") && !own(url))
+        .collect();
     assert!(strangers.is_empty(), "asked for {strangers:?}");
 }
 
@@ -60,8 +63,8 @@ fn runs_are_found_and_opened() {
     assert!(browser.text("#runs").contains("30 of 30 runs"), "{}", browser.text("#runs"));
     // The filter is one line on a screen of 1100 pixels.
     browser.look("screen", "light", 1100);
-    let lines =
-        "return new Set([...document.querySelectorAll('form.filter p')].map(p => Math.round(p.getBoundingClientRect().bottom))).size";
+    let lines = "return new Set([...document.querySelectorAll('form.filter p')].map(p => \
+        Math.round(p.getBoundingClientRect().bottom))).size";
     assert_eq!(browser.run(lines), json!(1));
     browser.type_into("#q", "HOST-1 6.1.0");
     browser.until("the search shows", "return document.querySelector('#runs .count').innerText.startsWith('3 of 30')");
@@ -74,8 +77,10 @@ fn runs_are_found_and_opened() {
     browser.click("#runs tbody a");
     browser.until("the run shows", RUN_SHOWS);
     // A figure, its unit and its interval.
-    let row = browser
-        .run("return [...document.querySelectorAll('#syscalls tbody tr')].find(r => r.innerText.includes('syscall.null')).innerText");
+    let row = browser.run(
+        "return [...document.querySelectorAll('#syscalls tbody tr')].find(r => \
+            r.innerText.includes('syscall.null')).innerText",
+    );
     let row = row.as_str().unwrap();
     assert!(row.contains("41.30 ns") && row.contains("± 0.17"), "{row}");
     // Raw samples are one click away.
@@ -87,7 +92,8 @@ fn runs_are_found_and_opened() {
 
 #[test]
 fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
-    let Some((server, browser)) = setting(&[fixture::loaded::healthy(), fixture::loaded::collapsed(), fixture::run()]) else {
+    let Some((server, browser)) = setting(&[fixture::loaded::healthy(), fixture::loaded::collapsed(), fixture::run()])
+    else {
         return;
     };
     browser.open(&server.address);
@@ -99,7 +105,8 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
     // The older run is the base, in whichever order they were ticked.
     assert_eq!(browser.text("h1"), "slow-guest against small-guest");
     assert!(browser.text(".headline").contains("a lock in the application"), "{}", browser.text(".headline"));
-    // Records of an older version, whose requests were not followed, make a cause suspected at most: no part of the change is marked as its.
+    // Records of an older version, whose requests were not followed, make a cause suspected at most: no part of the
+    // change is marked as its.
     assert!(browser.text("#waterfall").contains("lock wait (futex)"), "{}", browser.text("#waterfall"));
     assert_eq!(browser.run("return document.querySelector('#waterfall tr.guilty') === null"), json!(true));
     let first = browser.text("#rows tbody tr");
@@ -120,13 +127,18 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
     assert!(!browser.text("#rows").is_empty(), "{}", browser.text("main"));
     // Where nothing is asked for, a row that the runs have in common is drawn.
     browser.open(&format!("{}history", server.address));
-    assert!(browser.run("return document.querySelector('svg.chart') !== null") == json!(true), "{}", browser.text("main"));
+    assert!(
+        browser.run("return document.querySelector('svg.chart') !== null") == json!(true),
+        "{}",
+        browser.text("main")
+    );
     assert!(browser.text("main").contains("over 3 runs"), "{}", browser.text("main"));
     clean(&server, &browser);
 }
 
 fn derived(browser: &Browser) -> Vec<String> {
-    let keys = ["page_extra", "allocation", "page_fault_extra", "object", "fault_and_zerofill", "deallocation", "zerofill"];
+    let keys =
+        ["page_extra", "allocation", "page_fault_extra", "object", "fault_and_zerofill", "deallocation", "zerofill"];
     keys.iter().map(|key| browser.text(&format!("#{key}"))).collect()
 }
 
@@ -146,7 +158,11 @@ fn the_calculator_knows_the_articles_answers_while_one_types() {
     let shares_by_script = browser.run(shares);
     // What cannot be is said, and the derived fields say nothing.
     browser.type_into("#touch_1", "3");
-    assert!(browser.text("#impossible").contains("1p touch (3) is below 1p alloc (17.6)"), "{}", browser.text("#impossible"));
+    assert!(
+        browser.text("#impossible").contains("1p touch (3) is below 1p alloc (17.6)"),
+        "{}",
+        browser.text("#impossible")
+    );
     assert_eq!(derived(&browser)[6], "–");
     // The server calculates the same, for a browser without script.
     browser.open(&format!("{}zerofill?alloc_1=17.6&touch_1=51.5&alloc_2=18.9&touch_2=77.3", server.address));
@@ -156,7 +172,10 @@ fn the_calculator_knows_the_articles_answers_while_one_types() {
     assert!(by_script.iter().all(|value| plain.contains(&format!(">{value}</output>"))));
     // Only four fields can be edited, and the keyboard reaches them in order.
     assert_eq!(
-        browser.run("return document.querySelectorAll('.given input').length + '/' + document.querySelectorAll('.derived input').length"),
+        browser.run(
+            "return document.querySelectorAll('.given input').length + '/' + \
+            document.querySelectorAll('.derived input').length"
+        ),
         json!("4/0")
     );
     browser.run("document.getElementById('alloc_1').focus()");
@@ -171,10 +190,14 @@ fn the_calculator_measures_here_and_loops_until_it_is_stopped() {
     browser.open(&format!("{}zerofill", server.address));
     browser.click("#repeat");
     browser.click("#take");
-    browser.until("three rounds", "return Number(/Round (\\d+)/.exec(document.getElementById('timing-status').innerText)?.[1]) >= 3");
+    browser.until(
+        "three rounds",
+        "return Number(/Round (\\d+)/.exec(document.getElementById('timing-status').innerText)?.[1]) >= 3",
+    );
     assert_ne!(browser.run("return document.getElementById('alloc_1').value"), json!("11.2"));
     // A second measurement is told of the first.
-    let (code, answer) = server.post("/measure", "application/x-www-form-urlencoded", b"names=syscall.null&profile=quick");
+    let (code, answer) =
+        server.post("/measure", "application/x-www-form-urlencoded", b"names=syscall.null&profile=quick");
     assert!(code == 409 && answer.contains("A measurement is running already (the four timings of"), "{code} {answer}");
     browser.click("#take-stop");
     browser.until("it ended", "return document.getElementById('take-stop').disabled");
@@ -183,7 +206,8 @@ fn the_calculator_measures_here_and_loops_until_it_is_stopped() {
     browser.click("#take");
     browser.until("another round", "return document.getElementById('timing-status').innerText.startsWith('Round')");
     browser.open(&format!("{}docs", server.address));
-    let ended = "return fetch(document.body.dataset.base + '/measure/state').then(a => a.json()).then(s => s.phase === 'ended')";
+    let ended = "return fetch(document.body.dataset.base + '/measure/state').then(a => a.json()).then(s => s.phase === \
+        'ended')";
     browser.until("the loop ended with its page", ended);
     clean(&server, &browser);
 }
@@ -203,7 +227,10 @@ fn measuring_shows_its_progress_and_leads_to_the_run() {
     assert!(browser.text("#syscalls").contains("syscall.read"));
     // How it was shown is no part of the command.
     let command = browser.text("#reproduce");
-    assert!(command.contains("fingerpost run --profile quick --budget 3 syscall.null syscall.read --seed"), "{command}");
+    assert!(
+        command.contains("fingerpost run --profile quick --budget 3 syscall.null syscall.read --seed"),
+        "{command}"
+    );
     clean(&server, &browser);
 }
 
@@ -237,7 +264,9 @@ impl Drop for Files {
 fn files() -> Option<(Files, u16)> {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = std::process::Command::new("python3");
-    command.args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]).current_dir("/usr/share/common-licenses");
+    command
+        .args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()])
+        .current_dir("/usr/share/common-licenses");
     let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn();
     let Ok(child) = child else {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "python3 is missing");
@@ -306,25 +335,33 @@ fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
     browser.click("form.measure button");
     browser.until(
         "all steps have values",
-        "return [1, 2, 5].every(n => [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=' + n)))",
+        "return [1, 2, 5].every(n => [...document.querySelectorAll('#job-live tbody tr')].some(r => \
+         r.innerText.includes('clients=' + n)))",
     );
     let phase = || browser.run("return document.getElementById('job').dataset.phase");
     assert_eq!(phase(), json!("running"));
     let live = browser.text("#job-live");
-    assert!(live.contains("Measured so far: ") && live.contains("database.throughput") && live.contains("/s"), "{live}");
+    assert!(
+        live.contains("Measured so far: ") && live.contains("database.throughput") && live.contains("/s"),
+        "{live}"
+    );
     assert!(live.contains("scaling with clients"), "{live}");
     assert_eq!(browser.run("return document.querySelector('#job-live svg.chart') !== null"), json!(true));
     // Steps are measured in a random order, and shown in that of the run's page.
-    let throughput =
-        "return [...document.querySelectorAll('.so-far tbody tr')].map(r => r.innerText).filter(t => t.includes('throughput'))";
+    let throughput = "return [...document.querySelectorAll('.so-far tbody tr')].map(r => r.innerText).filter(t => \
+        t.includes('throughput'))";
     let rows: Vec<String> = serde_json::from_value(browser.run(throughput)).unwrap();
     let in_order = [1, 2, 5].map(|n| format!("clients={n}"));
     assert!(rows.len() == 3 && rows.iter().zip(&in_order).all(|(row, step)| row.contains(step)), "{rows:?}");
     // This is the screen of the README's tour that no kept run can give. It says what that one shows.
-    let headings = browser.run("return [...document.querySelectorAll('#job h2, #job h3')].map(e => e.innerText.trim())");
+    let headings =
+        browser.run("return [...document.querySelectorAll('#job h2, #job h3')].map(e => e.innerText.trim())");
     let headings: Vec<String> = serde_json::from_value(headings).unwrap();
     let shown = of_the_tour("while it measures");
-    assert!(headings.len() > 2 && headings.iter().all(|words| shown.contains(&without_digits(words))), "{headings:?}; the tour: {shown:?}");
+    assert!(
+        headings.len() > 2 && headings.iter().all(|words| shown.contains(&without_digits(words))),
+        "{headings:?}; the tour: {shown:?}"
+    );
     // What the script has put there is fit for all, and so is a page that is loaded meanwhile.
     let mut wrong = looks(&browser, "measuring");
     wrong.extend(look_at(&browser, "measuring-loaded", &format!("{}measure", server.address)));
@@ -333,14 +370,18 @@ fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
     assert!(browser.run("return document.querySelectorAll('#job-live tbody tr').length").as_u64().unwrap() > 3);
     browser.look("screen", "light", 1200);
     browser.click("#job-stop");
-    browser
-        .until("what was measured is kept", "return document.querySelector('#job-run a') !== null || location.pathname.includes('/run/')");
+    browser.until(
+        "what was measured is kept",
+        "return document.querySelector('#job-run a') !== null || location.pathname.includes('/run/')",
+    );
     clean(&server, &browser);
 }
 
-/// What the page said at a screen of the tour (docs/pictures/page-tour.svg), part by part without their digits; its title has these words.
+/// What the page said at a screen of the tour (docs/pictures/page-tour.svg), part by part without their digits; its
+/// title has these words.
 fn of_the_tour(title: &str) -> Vec<String> {
-    let tour = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures/page-tour.svg")).unwrap();
+    let tour =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures/page-tour.svg")).unwrap();
     let screens = tour.split("<desc>").skip(1).filter_map(|rest| rest.split_once("</desc>"));
     let of_title = |rest: &str| rest.split_once("<image").is_some_and(|(before, _)| before.contains(title));
     let mut found = screens.filter(|(_, rest)| of_title(rest)).map(|(said, _)| said);
@@ -362,9 +403,16 @@ fn a_stopped_measurement_keeps_what_it_has() {
     browser.until("it measures", "return document.getElementById('job-done').value > 0.005");
     // The form again: the page says that one runs.
     browser.click("form.measure button");
-    browser.until("the second is refused", "return document.querySelector('.error')?.innerText.includes('running already')");
+    browser.until(
+        "the second is refused",
+        "return document.querySelector('.error')?.innerText.includes('running already')",
+    );
     browser.click("#job-stop");
-    browser.until("it ends", "return document.getElementById('job').dataset.phase === 'ended' || document.getElementById('job-phase').innerText.startsWith('Ended')");
+    browser.until(
+        "it ends",
+        "return document.getElementById('job').dataset.phase === 'ended' || \
+        document.getElementById('job-phase').innerText.startsWith('Ended')",
+    );
     browser.click("#job-run a");
     browser.until("the run shows", RUN_SHOWS);
     assert!(browser.text(".doubts").contains("partial"), "{}", browser.text(".doubts"));
@@ -445,7 +493,10 @@ fn a_published_system_leads_to_its_tables_on_this_machine() {
     assert!(page("/references", 200).contains("/reference/g5-2.7-darwin\""));
     assert!(page("/reference/g5-2.7-darwin", 200).contains("/replay/g5-2.7-darwin\""));
     let replay = page("/replay/g5-2.7-darwin", 200);
-    assert!(replay.contains("/reference/g5-2.7-darwin\"") && replay.contains(&fixture::run().id), "the table has this machine's run");
+    assert!(
+        replay.contains("/reference/g5-2.7-darwin\"") && replay.contains(&fixture::run().id),
+        "the table has this machine's run"
+    );
     assert!(page("/reference/g5-2.7-darwim", 404).contains("did you mean “g5-2.7-darwin”?"));
     assert!(page("/replay/lmbnch", 404).contains("did you mean “lmbench”?"));
     assert!(!page("/replay/%3Cb%3Ex", 404).contains("<b>x"));

@@ -1,4 +1,5 @@
-//! How the pages look: pictures of each in light and dark, on a phone and in print, and an accessibility checker over all of them.
+//! How the pages look: pictures of each in light and dark, on a phone and in print, and an accessibility checker over
+//! all of them.
 //!
 //! The pictures are kept under the target directory (`tmp/pictures`) for a person to look at; in CI none are taken.
 
@@ -23,9 +24,10 @@ fn pictures() -> PathBuf {
 /// which is the same in every look.
 const OF_STYLE: &[&str] = &["color-contrast", "link-in-text-block", "scrollable-region-focusable"];
 
-/// Has the checker look for contrast at the first text of each kind alone: in the first look it has looked at all of them. Contrast comes from
-/// a text's colour, size and weight, from what its ancestors paint, and from what lies above or below it; what is placed by itself may, so that
-/// every text is looked at which that meets. Returns how many texts there are, and how many are looked at.
+/// Has the checker look for contrast at the first text of each kind alone: in the first look it has looked at all of
+/// them. Contrast comes from a text's colour, size and weight, from what its ancestors paint, and from what lies above
+/// or below it; what is placed by itself may, so that every text is looked at which that meets. Returns how many texts
+/// there are, and how many are looked at.
 const ONE_OF_A_KIND: &str = "
     const kinds = new Set(), painted = new Map(), placed = [];
     const paint = (e) => {
@@ -33,7 +35,8 @@ const ONE_OF_A_KIND: &str = "
       if (!painted.has(e)) {
         const s = getComputedStyle(e);
         if (/absolute|fixed|sticky/.test(s.position)) placed.push(e.getBoundingClientRect());
-        const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.filter, s.mixBlendMode, s.visibility, s.display === 'none'].join();
+        const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.filter, s.mixBlendMode, s.visibility, \
+        s.display === 'none'].join();
         const above = paint(e.parentElement);
         painted.set(e, above.endsWith(own) ? above : `${above}|${own}`);
       }
@@ -54,11 +57,15 @@ const ONE_OF_A_KIND: &str = "
 
 /// What the checker, which the page has been given, finds wrong by all of its rules or by some, a line each.
 fn violations(browser: &Browser, rules: Option<&[&str]>) -> Vec<String> {
-    let only = rules.map_or_else(|| "undefined".to_owned(), |rules| serde_json::json!({ "type": "rule", "values": rules }).to_string());
+    let only = rules.map_or_else(
+        || "undefined".to_owned(),
+        |rules| serde_json::json!({ "type": "rule", "values": rules }).to_string(),
+    );
     let found = browser.run_async(&format!(
         "const done = arguments[arguments.length - 1];
          axe.run(document, {{ resultTypes: ['violations'], runOnly: {only} }}).then(
-           r => done(r.violations.map(v => `${{v.id}}: ${{v.help}}: ${{v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}}`)),
+           r => done(r.violations.map(v => `${{v.id}}: ${{v.help}}: \
+         ${{v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}}`)),
            e => done([String(e)]));",
     ));
     found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
@@ -75,7 +82,8 @@ const LOOKS: [(&str, &str, &str, u32); 4] = [
     ("print", "print", "light", 718),
 ];
 
-/// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements, systems, sides.
+/// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements,
+/// systems, sides.
 const NAMED: &str = r"^$|^(base|new)(:|$)|^[0-9]+ CPUs?$|^share$|[0-9]\.[0-9]|^built-in$|^MFLOPS$|^(file|loop|zram|none|default|single|dual)$|^in .+|^per second$|^here( |$)|^[a-z0-9.]+(-[a-z0-9.]+)+$|^vm$";
 
 /// Headings of columns without a definition on hover.
@@ -89,8 +97,8 @@ fn undefined(browser: &Browser) -> Vec<String> {
     found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
 }
 
-/// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns without a definition.
-/// Leaves a picture of each.
+/// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns
+/// without a definition. Leaves a picture of each.
 pub fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
     browser.open(address);
     looks(browser, name)
@@ -112,21 +120,26 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
             let looked_at = browser.run(ONE_OF_A_KIND);
             assert!(looked_at[1].as_u64().is_some_and(|texts| texts > 0), "{name}, {look}: {looked_at}");
         }
-        wrong.extend(violations(browser, (n > 0).then_some(OF_STYLE)).into_iter().map(|one| format!("{name}, {look}: {one}")));
+        wrong.extend(
+            violations(browser, (n > 0).then_some(OF_STYLE)).into_iter().map(|one| format!("{name}, {look}: {one}")),
+        );
         let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
         if beyond.as_i64().unwrap() > 0 {
             wrong.push(format!("{name}, {look}: {beyond} pixels wider than the screen"));
         }
-        // Tables stand below their names on a phone where they have no room beside each other: nothing is to be scrolled to, on any screen.
+        // Tables stand below their names on a phone where they have no room beside each other: nothing is to be
+        // scrolled to, on any screen.
         let hidden = browser.run(
             "return [...document.querySelectorAll('.scroll')]
-               .filter(frame => frame.scrollWidth > frame.clientWidth && !frame.closest('article.document, .so-far')).map(frame => frame.getAttribute('aria-label'))",
+               .filter(frame => frame.scrollWidth > frame.clientWidth && !frame.closest('article.document, \
+             .so-far')).map(frame => frame.getAttribute('aria-label'))",
         );
         for table in hidden.as_array().expect("a list") {
             wrong.push(format!("{name}, {look}: wider than its frame: {table}"));
         }
     }
-    wrong.extend(undefined(browser).into_iter().map(|column| format!("{name}: no definition of the column “{column}”")));
+    wrong
+        .extend(undefined(browser).into_iter().map(|column| format!("{name}: no definition of the column “{column}”")));
     wrong
 }
 
@@ -137,8 +150,11 @@ pub fn nothing_is_wrong(wrong: &[String]) {
 
 /// The same run a day later, a fifth slower.
 fn later(run: &Run) -> Run {
-    let mut later =
-        Run { id: run.id.replacen("20261124", "20261125", 1), started: run.started.replacen("11-24", "11-25", 1), ..run.clone() };
+    let mut later = Run {
+        id: run.id.replacen("20261124", "20261125", 1),
+        started: run.started.replacen("11-24", "11-25", 1),
+        ..run.clone()
+    };
     for row in &mut later.measurements {
         let factor = if row.better == Better::Lower { 1.2 } else { 1.0 / 1.2 };
         if let Some(e) = &mut row.estimate {
@@ -168,8 +184,8 @@ fn of_labs(labs: &[&str]) {
     for (name, run) in labs.iter().zip(&runs) {
         wrong.extend(look_at(&browser, &format!("lab-{name}"), &format!("{}run/{}", server.address, run.id)));
         // The answer stands before any figure, and any doubt behind it.
-        let order =
-            "return [...document.querySelectorAll('main > .headline, main > .doubts, main > section')].map(e => e.className || e.tagName)";
+        let order = "return [...document.querySelectorAll('main > .headline, main > .doubts, main > section')].map(e \
+            => e.className || e.tagName)";
         let order = browser.run(order);
         assert_eq!(order[0], "headline", "{name}: {order}");
         let file = server.home.path().join(format!("{name}.html"));
@@ -177,7 +193,11 @@ fn of_labs(labs: &[&str]) {
         assert!(std::fs::metadata(&file).unwrap().len() < 1 << 20, "{name}");
         wrong.extend(look_at(&browser, &format!("lab-{name}-report"), &format!("file://{}", file.display())));
         let probe = &run.measurements.iter().find(|m| m.estimate.is_some()).unwrap().probe;
-        wrong.extend(look_at(&browser, &format!("lab-{name}-history"), &format!("{}history?probe={probe}", server.address)));
+        wrong.extend(look_at(
+            &browser,
+            &format!("lab-{name}-history"),
+            &format!("{}history?probe={probe}", server.address),
+        ));
         let beside = format!("{}compare?run={}&run={}", server.address, run.id, later(run).id);
         wrong.extend(look_at(&browser, &format!("lab-{name}-compare"), &beside));
     }
@@ -195,7 +215,8 @@ fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
         browser.look("screen", "light", 1200);
         browser.open(&format!("{}run/{}", server.address, run.id));
         let all = browser.run(
-            "return [...document.querySelectorAll('main table, main svg.chart, main svg.icicle')].filter(e => e.checkVisibility())
+            "return [...document.querySelectorAll('main table, main svg.chart, main svg.icicle')].filter(e => \
+             e.checkVisibility())
                .filter(e => !e.closest('[data-saves]')).length",
         );
         assert_eq!(all, 0, "{name}: tables and charts that cannot be saved");
@@ -203,13 +224,15 @@ fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
         let made = made.as_array().expect("a list");
         assert!(made.len() > 1, "{name}: {made:?}");
         for one in made {
-            let (title, width, ink) = (&one["title"], one["width"].as_f64().unwrap_or(0.0), one["ink"].as_f64().unwrap_or(0.0));
+            let (title, width, ink) =
+                (&one["title"], one["width"].as_f64().unwrap_or(0.0), one["ink"].as_f64().unwrap_or(0.0));
             assert!(width > 100.0 && ink > 0.001, "{name}: the picture of {title} is empty: {one}");
             let csv = one["csv"].as_str().unwrap_or_default();
             assert!(csv.lines().count() > 1 && !csv.contains("NaN"), "{name}: the figures of {title}: {csv}");
         }
         // The rows' table has a line for each row that it shows, with its figure.
-        let rows = made.iter().filter_map(|one| one["csv"].as_str()).any(|csv| csv.contains("Probe") && csv.contains("Value"));
+        let rows =
+            made.iter().filter_map(|one| one["csv"].as_str()).any(|csv| csv.contains("Probe") && csv.contains("Value"));
         assert!(rows, "{name}");
     }
     clean(&server, &browser);
@@ -222,7 +245,8 @@ fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
     assert_eq!(saved, "image/png");
 }
 
-/// Draws everything that can be saved: its title, how wide the picture is, the share of its pixels that differ from its first, its CSV.
+/// Draws everything that can be saved: its title, how wide the picture is, the share of its pixels that differ from its
+/// first, its CSV.
 const SAVED: &str = "
     const done = arguments[arguments.length - 1];
     (async () => {
@@ -263,8 +287,8 @@ fn of_host(number: u64, node: &str, slower: impl Fn(&str) -> f64) -> Run {
     run
 }
 
-/// An archive with a sweep of hosts with long names: one is slow twice, of one only what its task said came, and in system calls they are two
-/// populations.
+/// An archive with a sweep of hosts with long names: one is slow twice, of one only what its task said came, and in
+/// system calls they are two populations.
 fn with_a_sweep() -> Home {
     let home = Home::with(&[]);
     let node = |n: u64| format!("ip-10-128-204-{n}.eu-central-1.compute.internal");
@@ -281,7 +305,11 @@ fn with_a_sweep() -> Home {
             std::fs::write(file, serde_json::to_vec(&of_host(n + turn, &node(n), slower)).unwrap()).unwrap();
         }
     }
-    std::fs::write(home.path().join(format!("came/{}.out", node(99))), "ssh: connect to host port 22: Connection timed out\n").unwrap();
+    std::fs::write(
+        home.path().join(format!("came/{}.out", node(99))),
+        "ssh: connect to host port 22: Connection timed out\n",
+    )
+    .unwrap();
     assert_eq!(home.says(&["fleet", "gather", "came", "-o", "monday"]).status, 3);
     assert_eq!(home.says(&["fleet", "gather", "again", "--again", "monday"]).status, 0);
     home
@@ -292,14 +320,20 @@ fn a_sweep_and_its_hosts_are_fit_for_all() {
     let Some((server, browser)) = setting_of(|| Server::over(with_a_sweep(), &["--sweep", "monday"])) else { return };
     let mut wrong = look_at(&browser, "sweeps", &format!("{}sweeps", server.address));
     let listed = browser.text("main li");
-    assert!(listed.starts_with("monday: 25 hosts, ip-10-128-204-[0-23,99].eu-central-1.compute.internal, 20"), "{listed}");
+    assert!(
+        listed.starts_with("monday: 25 hosts, ip-10-128-204-[0-23,99].eu-central-1.compute.internal, 20"),
+        "{listed}"
+    );
     wrong.extend(look_at(&browser, "sweep", &format!("{}sweep/0", server.address)));
     assert!(browser.text("h1").starts_with("Sweep of 25 hosts, 20"), "{}", browser.text("h1"));
     assert!(browser.text(".headline").contains("1 slow: ip-10-128-204-5.eu"), "{}", browser.text(".headline"));
     let peers = browser.text("#peers");
     // One sentence for all rows in which the same hosts are slower.
     assert_eq!(peers.matches("two populations in").count(), 1, "{peers}");
-    assert!(peers.contains("12 hosts are 20 % slower") && peers.contains("the same hosts in") && peers.contains("more"), "{peers}");
+    assert!(
+        peers.contains("12 hosts are 20 % slower") && peers.contains("the same hosts in") && peers.contains("more"),
+        "{peers}"
+    );
     // The picture names the host that stands out, and the wide ones of the parts by the letters of the table below it.
     assert_eq!(browser.run("return document.querySelector('#picture svg.names').textContent"), "ip-10-128-204-5");
     let letters = "const said = (all) => [...document.querySelectorAll(all)].map(e => e.textContent);
@@ -316,7 +350,11 @@ fn a_sweep_and_its_hosts_are_fit_for_all() {
         .find(|one| one["title"].as_str().is_some_and(|t| t.starts_with("A line a host")))
         .map(|one| one["ink"].clone());
     assert!(ink.as_ref().and_then(|ink| ink.as_f64()).is_some_and(|ink| ink > 0.2), "{ink:?} of {made}");
-    wrong.extend(look_at(&browser, "sweep-host", &format!("{}sweep/0/host/ip-10-128-204-5.eu-central-1.compute.internal", server.address)));
+    wrong.extend(look_at(
+        &browser,
+        "sweep-host",
+        &format!("{}sweep/0/host/ip-10-128-204-5.eu-central-1.compute.internal", server.address),
+    ));
     let first = browser.text("main > .headline");
     assert!(first.contains("is slow, confirmed by measuring again: layer memory"), "{first}");
     assert!(browser.text("main").contains("memory latency and bandwidth: +"), "{}", browser.text("main"));
@@ -337,7 +375,8 @@ fn of_long_names() -> Run {
 
 #[test]
 fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
-    let runs = [loaded::healthy(), loaded::collapsed(), fixture::run(), fixture::followed::slow_locks(), of_long_names()];
+    let runs =
+        [loaded::healthy(), loaded::collapsed(), fixture::run(), fixture::followed::slow_locks(), of_long_names()];
     let Some((server, browser)) = setting(&runs) else { return };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
     let mut wrong = Vec::new();
@@ -372,15 +411,18 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
 
 #[test]
 fn the_report_is_one_file_that_is_fit_for_all() {
-    let Some((server, browser)) = setting(&[loaded::healthy(), loaded::collapsed(), fixture::followed::slow_locks()]) else {
+    let Some((server, browser)) = setting(&[loaded::healthy(), loaded::collapsed(), fixture::followed::slow_locks()])
+    else {
         return;
     };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
     let followed = fixture::followed::slow_locks().id;
     let mut wrong = Vec::new();
-    for (name, words) in
-        [("report", vec![collapsed.as_str()]), ("report-followed", vec![followed.as_str()]), ("report-of-two", vec![&healthy, &collapsed])]
-    {
+    for (name, words) in [
+        ("report", vec![collapsed.as_str()]),
+        ("report-followed", vec![followed.as_str()]),
+        ("report-of-two", vec![&healthy, &collapsed]),
+    ] {
         let file = server.home.path().join(format!("{name}.html"));
         let mut all = vec!["report"];
         all.extend(words);

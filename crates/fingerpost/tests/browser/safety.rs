@@ -12,7 +12,9 @@ fn without_the_token_the_host_and_the_origin_nobody_gets_in() {
     let server = Server::with(&[fixture::run()]);
     let host = server.origin().trim_start_matches("http://").to_owned();
     let base = server.base().to_owned();
-    let ask = |line: &str, headers: &str| status(&server.raw(format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes()));
+    let ask = |line: &str, headers: &str| {
+        status(&server.raw(format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes()))
+    };
     let good = format!("Host: {host}\r\n");
     assert_eq!(ask(&format!("GET {base}/"), &good), 200);
     for path in ["/", "/run/x", "/static/page.js", "/00000000000000000000000000000000/", &base[..base.len() - 1]] {
@@ -21,7 +23,9 @@ fn without_the_token_the_host_and_the_origin_nobody_gets_in() {
     for wrong in ["evil.example", "127.0.0.1:1", "127.0.0.1.evil.example"] {
         assert_eq!(ask(&format!("GET {base}/"), &format!("Host: {wrong}\r\n")), 421, "{wrong}");
     }
-    let from = |origin: &str| ask(&format!("POST {base}/measure/stop"), &format!("{good}Origin: {origin}\r\nContent-Length: 0\r\n"));
+    let from = |origin: &str| {
+        ask(&format!("POST {base}/measure/stop"), &format!("{good}Origin: {origin}\r\nContent-Length: 0\r\n"))
+    };
     assert_eq!(from("http://evil.example"), 403);
     assert_eq!(from("null"), 403);
     assert_eq!(from(server.origin()), 303);
@@ -35,17 +39,28 @@ fn every_answer_has_the_strict_policy() {
     for path in ["/", "/zerofill", "/static/page.js", "/nothing", "/measure/state", "/compare"] {
         let (_, answer) = server.get(path);
         let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();
-        for header in
-            ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "nosniff", "no-store", "referrer-policy: same-origin"]
-        {
+        for header in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "frame-ancestors 'none'",
+            "nosniff",
+            "no-store",
+            "referrer-policy: same-origin",
+        ] {
             assert!(head.contains(header), "{path}: {header} not in {head}");
         }
         assert!(!head.contains("unsafe-"), "{path}");
     }
     // What the policy forbids is not in the pages either.
-    for path in
-        ["/", "/zerofill", "/measure", "/services", "/sweeps", "/history?probe=syscall.null", &format!("/run/{}", fixture::run().id)]
-    {
+    for path in [
+        "/",
+        "/zerofill",
+        "/measure",
+        "/services",
+        "/sweeps",
+        "/history?probe=syscall.null",
+        &format!("/run/{}", fixture::run().id),
+    ] {
         let (code, answer) = server.get(path);
         assert_eq!(code, 200, "{path}");
         assert!(!answer.contains(" style=\"") && !answer.contains(" onclick") && !answer.contains("<style"), "{path}");
@@ -92,7 +107,13 @@ fn hostile_strings_stay_text_on_every_page() {
         let (code, answer) = server.get(&page);
         assert!((200..500).contains(&code), "{page}: {code}");
         let body = answer.split_once("\r\n\r\n").unwrap().1;
-        assert!(!body.contains("<script>") && !body.contains("<img") && !body.contains('\u{1b}') && !body.contains('\u{202e}'), "{page}");
+        assert!(
+            !body.contains("<script>")
+                && !body.contains("<img")
+                && !body.contains('\u{1b}')
+                && !body.contains('\u{202e}'),
+            "{page}"
+        );
     }
 }
 
@@ -133,21 +154,27 @@ impl Bytes {
 fn a_thousand_malformed_requests_and_files_are_answered_or_hung_up_on() {
     let mut server = Server::with(&[fixture::run()]);
     let mut bytes = Bytes(7);
-    let (host, origin, base) =
-        (server.origin().trim_start_matches("http://").to_owned(), server.origin().to_owned(), server.base().to_owned());
+    let (host, origin, base) = (
+        server.origin().trim_start_matches("http://").to_owned(),
+        server.origin().to_owned(),
+        server.base().to_owned(),
+    );
     let requests = [
         format!("GET {base}/?q=x&page=2 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
         format!("GET {base}/zerofill?alloc_1=1&touch_1=2 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
         format!("GET {base}/run/../../etc/passwd HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
         format!("GET {base}/run/%2e%2e%2f%2e%2e HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
         format!(
-            "POST {base}/zerofill/measure HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nContent-Length: 9\r\nConnection: close\r\n\r\napi=%ff&x"
+            "POST {base}/zerofill/measure HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nContent-Length: 9\r\n\
+             Connection: close\r\n\r\napi=%ff&x"
         ),
         format!(
-            "POST {base}/import HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nTransfer-Encoding: chunked\r\nContent-Type: multipart/form-data; boundary=b\r\nConnection: close\r\n\r\n5\r\n--b\r\n\r\n0\r\n\r\n"
+            "POST {base}/import HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nTransfer-Encoding: chunked\r\n\
+             Content-Type: multipart/form-data; boundary=b\r\nConnection: close\r\n\r\n5\r\n--b\r\n\r\n0\r\n\r\n"
         ),
         format!(
-            "GET {base}/compare?run=a&run=b HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nContent-Length: 6\r\nConnection: close\r\n\r\nabcde"
+            "GET {base}/compare?run=a&run=b HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nContent-Length: 6\r\n\
+             Connection: close\r\n\r\nabcde"
         ),
     ];
     for i in 0..600 {
@@ -180,7 +207,12 @@ fn a_page_that_broke_off_is_served_again_at_its_address_and_ends_when_it_is_told
         }
     }
     assert_eq!(server.get("/").0, 200, "a request waits for the next process to listen");
-    assert_eq!(server.said().matches("the page broke off, and is served again at the same address").count(), 3, "{}", server.said());
+    assert_eq!(
+        server.said().matches("the page broke off, and is served again at the same address").count(),
+        3,
+        "{}",
+        server.said()
+    );
     let inner = server.inner().unwrap();
     drop(server);
     assert!(!std::path::Path::new(&format!("/proc/{inner}")).exists(), "nothing is left of it");
@@ -193,7 +225,11 @@ fn what_is_too_large_is_refused_while_it_comes() {
     let long = format!("GET {}/?q={} HTTP/1.1\r\nHost: {host}\r\n\r\n", server.base(), "x".repeat(100_000));
     let answer = status(&server.raw(long.as_bytes()));
     assert!(matches!(answer, 0 | 414 | 431), "{answer}");
-    let (code, _) = server.post("/measure", "application/x-www-form-urlencoded", &[b"names=".as_slice(), &vec![b'a'; 200_000]].concat());
+    let (code, _) = server.post(
+        "/measure",
+        "application/x-www-form-urlencoded",
+        &[b"names=".as_slice(), &vec![b'a'; 200_000]].concat(),
+    );
     assert!(matches!(code, 0 | 400 | 413), "{code}");
     let (code, answer) = server.import("large.json", &vec![b' '; 65 << 20]);
     assert!(matches!(code, 0 | 400 | 413), "{code}: {answer}");

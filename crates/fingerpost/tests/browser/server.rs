@@ -85,7 +85,8 @@ impl Server {
     pub fn post(&self, path: &str, kind: &str, body: &[u8]) -> (u16, String) {
         let (host, origin) = (self.origin().trim_start_matches("http://"), self.origin());
         let head = format!(
-            "POST {}{path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "POST {}{path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nContent-Type: {kind}\r\nContent-Length: \
+             {}\r\nConnection: close\r\n\r\n",
             self.base(),
             body.len()
         );
@@ -95,8 +96,10 @@ impl Server {
 
     /// A file sent as the import form sends it.
     pub fn import(&self, name: &str, content: &[u8]) -> (u16, String) {
-        let head =
-            format!("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: application/json\r\n\r\n");
+        let head = format!(
+            "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: \
+             application/json\r\n\r\n"
+        );
         self.post("/import", "multipart/form-data; boundary=b", &[head.as_bytes(), content, b"\r\n--b--\r\n"].concat())
     }
 
@@ -113,7 +116,12 @@ impl Server {
     /// The process that serves now, which the one that was started looks after.
     pub fn inner(&self) -> Option<i32> {
         let pid = self.process.id();
-        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?.split_ascii_whitespace().next()?.parse().ok()
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+            .ok()?
+            .split_ascii_whitespace()
+            .next()?
+            .parse()
+            .ok()
     }
 }
 

@@ -32,14 +32,20 @@ fn a_threefold_cost_is_seen_and_both_sides_are_kept_as_pairs() {
     ]);
     let comparison: serde_json::Value = serde_json::from_str(&said.well()).unwrap();
     let row = &comparison["rows"][0];
-    assert_eq!((row["probe"].as_str(), row["verdict"].as_str()), (Some("syscall.poll"), Some("slower")), "{comparison:#}");
+    assert_eq!(
+        (row["probe"].as_str(), row["verdict"].as_str()),
+        (Some("syscall.poll"), Some("slower")),
+        "{comparison:#}"
+    );
     let runs = kept(&home);
     let [a, b] = runs.as_slice() else { panic!("two runs are kept, not {}", runs.len()) };
     assert_eq!(a.id[..a.id.len() - 1], b.id[..b.id.len() - 1]);
     assert_eq!((a.measurements[0].params.int("fds"), b.measurements[0].params.int("fds")), (Some(50), Some(200)));
     assert_eq!(a.measurements[0].processes.len(), b.measurements[0].processes.len());
     // The same comparison can be made again from the files.
-    let again = home.says(&["compare", &format!("{}[fds=50]", a.id), &format!("{}[fds=200]", b.id), "--paired", "--format", "json"]).well();
+    let again = home
+        .says(&["compare", &format!("{}[fds=50]", a.id), &format!("{}[fds=200]", b.id), "--paired", "--format", "json"])
+        .well();
     let again: serde_json::Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again["rows"][0]["ratio"], row["ratio"]);
 }
@@ -50,7 +56,9 @@ fn a_change_is_measured_by_itself_and_said_to_make_the_difference() {
     home.says(&["ab", "syscall.poll", "--a", "fds=50", "--b", "fds=200", "--budget", "3", "--quiet"]).well();
     let [a, b] = kept(&home).try_into().unwrap();
     let sides = [format!("{}[fds=50]", a.id), format!("{}[fds=200]", b.id)];
-    let said = home.says(&["compare", &sides[0], &sides[1], "--settle", "--budget", "5", "--quiet", "--format", "json"]).well();
+    let said = home
+        .says(&["compare", &sides[0], &sides[1], "--settle", "--budget", "5", "--quiet", "--format", "json"])
+        .well();
     let comparison: serde_json::Value = serde_json::from_str(&said).unwrap();
     let settled = &comparison["settled"][0];
     assert_eq!((settled["what"].as_str(), settled["answer"].as_str()), (Some("fds"), Some("decides")), "{settled:#}");
@@ -62,7 +70,11 @@ fn a_change_is_measured_by_itself_and_said_to_make_the_difference() {
     // What was measured is kept, and can be compared again.
     let ids: Vec<&str> = settled["runs"].as_array().unwrap().iter().filter_map(|id| id.as_str()).collect();
     assert_eq!(kept(&home).iter().filter(|run| ids.contains(&run.id.as_str())).count(), 2);
-    assert!(home.says(&["compare", &sides[0], &sides[0], "--settle"]).refused().contains("nothing that --settle could set differs"));
+    assert!(
+        home.says(&["compare", &sides[0], &sides[0], "--settle"])
+            .refused()
+            .contains("nothing that --settle could set differs")
+    );
     let said = home.says(&["compare", "ref:g5-2.5-linux", &sides[0], "--settle"]).refused();
     assert!(said.contains("published or imported"), "{said}");
 }
@@ -85,7 +97,8 @@ fn a_server_that_gives_no_figure_is_told_after_a_few_turns() {
     let (a, b) = (url("x"), url("y"));
     let calls = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let listens = scope.spawn(|| listener.incoming().flatten().take_while(|_| calls.fetch_add(1, Ordering::SeqCst) < 200).count());
+        let listens = scope
+            .spawn(|| listener.incoming().flatten().take_while(|_| calls.fetch_add(1, Ordering::SeqCst) < 200).count());
         let home = Home::with(&[]);
         let said = home.says(&["ab", "database", "--a", &a, "--b", &b]);
         let called = calls.swap(200, Ordering::SeqCst);

@@ -16,7 +16,11 @@ fn json(text: &str) -> serde_json::Value {
 #[test]
 fn a_run_is_like_itself_and_the_headline_says_so() {
     let text = two_runs().says(&["compare", "latest", "latest"]).well();
-    assert!(text.lines().next().unwrap().contains("performs like") || text.lines().next().unwrap().contains("No difference"), "{text}");
+    assert!(
+        text.lines().next().unwrap().contains("performs like")
+            || text.lines().next().unwrap().contains("No difference"),
+        "{text}"
+    );
     assert!(!text.contains("slower\n"), "{text}");
 }
 
@@ -76,7 +80,9 @@ fn several_runs_a_side_directories_and_parts_of_runs() {
 fn csv_and_markdown_come_out_too() {
     let home = two_runs();
     assert!(home.says(&["compare", "latest~1", "latest", "--format", "csv"]).well().starts_with("probe,params,unit"));
-    assert!(home.says(&["compare", "latest~1", "latest", "--format", "markdown"]).well().contains("\n| syscall.null |"));
+    assert!(
+        home.says(&["compare", "latest~1", "latest", "--format", "markdown"]).well().contains("\n| syscall.null |")
+    );
 }
 
 #[test]
@@ -94,7 +100,8 @@ fn what_cannot_be_compared_is_refused_in_a_sentence() {
         let sentence = home.says(&words).refused();
         assert!(sentence.contains(expected), "{sentence}");
     }
-    fs::write(home.path().join("cut.json"), r#"{"schema":"fingerpost/run/1","id":"x","measurements":[{"samples":[1,2"#).unwrap();
+    fs::write(home.path().join("cut.json"), r#"{"schema":"fingerpost/run/1","id":"x","measurements":[{"samples":[1,2"#)
+        .unwrap();
     assert!(home.says(&["compare", "./cut.json", "latest"]).refused().contains("is not a complete run"));
     assert_eq!(home.says(&["compare", "latest", "latest", "--threshold", "-1"]).status, 2);
 }
@@ -113,7 +120,8 @@ fn other_tools_results_become_runs_that_compare() {
     let home = Home::with(&[]);
     let export = |name: &str, factor: f64| {
         let times: Vec<String> = (0..10).map(|i| (factor * (0.1 + 0.0002 * f64::from(i))).to_string()).collect();
-        let text = format!(r#"{{"results":[{{"command":"make","mean":{},"times":[{}]}}]}}"#, 0.1 * factor, times.join(","));
+        let text =
+            format!(r#"{{"results":[{{"command":"make","mean":{},"times":[{}]}}]}}"#, 0.1 * factor, times.join(","));
         fs::write(home.path().join(name), text).unwrap();
         let said = home.says(&["archive", "import", "--from", "hyperfine", name]).well();
         said.split_whitespace().next().unwrap().to_owned()
@@ -123,10 +131,19 @@ fn other_tools_results_become_runs_that_compare() {
     let unnamed = home.says(&["archive", "import", "fast.json"]);
     assert!(unnamed.status == 2 && unnamed.err.contains("add `--from hyperfine`"), "{}", unnamed.err);
     let v = json(&home.says(&["compare", &fast, &slow, "--format", "json"]).well());
-    assert_eq!((v["rows"][0]["probe"].as_str(), v["rows"][0]["verdict"].as_str()), (Some("command.time"), Some("slower")));
-    fs::write(home.path().join("host.0"), "[lmbench3.0 results for Linux tiger 5.4]\nSimple syscall: 0.05 microseconds\n").unwrap();
+    assert_eq!(
+        (v["rows"][0]["probe"].as_str(), v["rows"][0]["verdict"].as_str()),
+        (Some("command.time"), Some("slower"))
+    );
+    fs::write(
+        home.path().join("host.0"),
+        "[lmbench3.0 results for Linux tiger 5.4]\nSimple syscall: 0.05 microseconds\n",
+    )
+    .unwrap();
     let id = home.says(&["archive", "import", "--from", "lmbench", "host.0"]).well();
-    let v = json(&home.says(&["compare", "ref:g5-2.7-darwin", id.split_whitespace().next().unwrap(), "--format", "json"]).well());
+    let v = json(
+        &home.says(&["compare", "ref:g5-2.7-darwin", id.split_whitespace().next().unwrap(), "--format", "json"]).well(),
+    );
     assert_eq!(v["rows"][0]["verdict"], "faster");
     let refused = home.says(&["archive", "import", "--from", "lmbench", "fast.json"]);
     assert!(refused.status == 2 && refused.err.contains("is not a lmbench result"), "{}", refused.err);
@@ -154,7 +171,9 @@ fn a_published_table_is_replayed_beside_a_run_of_ones_own() {
             .iter()
             .all(|c| ["true", "false", "not resolved", "not measured"].contains(&c["here"]["answer"].as_str().unwrap()))
     );
-    assert!(home.says(&["replay", "mysql", "--format", "markdown"]).well().contains("# The mysteries, on your machine"));
+    assert!(
+        home.says(&["replay", "mysql", "--format", "markdown"]).well().contains("# The mysteries, on your machine")
+    );
     assert_eq!(home.says(&["replay", "ref:nothing"]).status, 2);
 }
 
@@ -169,7 +188,13 @@ fn every_published_name_is_replayed_and_the_page_holds_all() {
     }
     home.says(&["replay", "-o", "replay.html"]).well();
     let page = fs::read_to_string(home.path().join("replay.html")).unwrap();
-    for part in ["The mysteries, on your machine", "id=\"mysql-scaling\"", "id=\"conclusions-5\"", "Dave Winer", "105 conclusions"] {
+    for part in [
+        "The mysteries, on your machine",
+        "id=\"mysql-scaling\"",
+        "id=\"conclusions-5\"",
+        "Dave Winer",
+        "105 conclusions",
+    ] {
         assert!(page.contains(part), "{part}");
     }
 }
@@ -179,12 +204,21 @@ fn who_compares_what_has_no_row_in_common_is_told_by_the_status_too() {
     let home = Home::with(&[]);
     let said = home.says(&["compare", "ref:launch-10.1", "ref:flops-g5-2.7-gcc-4.0", "--fail-on", "slower"]);
     assert_eq!(said.status, 2, "{}", said.err);
-    assert!(said.out.contains("no row in common") && said.err.contains("nothing was compared"), "{}{}", said.out, said.err);
+    assert!(
+        said.out.contains("no row in common") && said.err.contains("nothing was compared"),
+        "{}{}",
+        said.out,
+        said.err
+    );
     // A database with other settings than the article's: it is said with which ones there would be rows.
     let home = Home::with(&[crate::common::lab("database")]);
     let said = home.says(&["compare", "ref:g5-2.5-linux", "latest"]);
     assert_eq!(said.status, 2, "{}{}", said.out, said.err);
-    assert!(said.err.contains("--set engine=mariadb --set storage=myisam") && !said.err.contains("run web"), "{}", said.err);
+    assert!(
+        said.err.contains("--set engine=mariadb --set storage=myisam") && !said.err.contains("run web"),
+        "{}",
+        said.err
+    );
 }
 
 /// A server of today stands for the published one, and the comparison says so.
@@ -200,7 +234,9 @@ fn an_own_run_of_mariadb_has_rows_in_common_with_the_article() {
     let mut default = run.clone();
     default.id = "20260203T040506Z-00000002".into();
     default.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("storage", "innodb"));
-    let compared = |runs: &[fingerpost_record::Run], new: &str| Home::with(runs).says(&["compare", "ref:g5-2.7-darwin", new]).well();
+    let compared = |runs: &[fingerpost_record::Run], new: &str| {
+        Home::with(runs).says(&["compare", "ref:g5-2.7-darwin", new]).well()
+    };
     let text = compared(std::slice::from_ref(&run), "latest");
     assert!(text.contains("engine mariadb stands for the published mysql"), "{text}");
     assert!(!text.contains("no row in common") && !text.contains("storage innodb"), "{text}");
@@ -212,5 +248,8 @@ fn an_own_run_of_mariadb_has_rows_in_common_with_the_article() {
     // Where the published engine was measured, too, that one alone is beside it.
     run.measurements.extend(default.measurements);
     let text = compared(&[run], "latest");
-    assert!(!text.contains("storage innodb stands for") && text.contains("only the new side has it: database.throughput"), "{text}");
+    assert!(
+        !text.contains("storage innodb stands for") && text.contains("only the new side has it: database.throughput"),
+        "{text}"
+    );
 }

@@ -34,12 +34,20 @@ fn json_is_one_document_and_agrees_with_itself() {
     let answer: serde_json::Value = serde_json::from_str(stdout(&output)).expect("one document");
     assert_eq!(answer["schema"], "fingerpost/doctor/1");
     let doubts = answer["doubts"].as_array().unwrap();
-    assert!(doubts.iter().all(|d| ["what", "remedy"].iter().all(|key| !d[key].as_str().unwrap().is_empty())), "{doubts:?}");
-    let heaviest = ["unfit", "care"].into_iter().find(|severity| doubts.iter().any(|doubt| doubt["severity"] == *severity));
+    assert!(
+        doubts.iter().all(|d| ["what", "remedy"].iter().all(|key| !d[key].as_str().unwrap().is_empty())),
+        "{doubts:?}"
+    );
+    let heaviest =
+        ["unfit", "care"].into_iter().find(|severity| doubts.iter().any(|doubt| doubt["severity"] == *severity));
     assert_eq!(answer["verdict"], heaviest.unwrap_or("quiet"));
-    let pieces: u64 = answer["canary"]["cpus"].as_array().unwrap().iter().map(|cpu| cpu["pieces"].as_u64().unwrap()).sum();
+    let pieces: u64 =
+        answer["canary"]["cpus"].as_array().unwrap().iter().map(|cpu| cpu["pieces"].as_u64().unwrap()).sum();
     assert!(pieces > 0 && answer["canary"]["all"]["pieces"] == pieces);
-    assert_eq!(answer["canary"]["cpus"].as_array().unwrap().len() as u64, answer["host"]["cpu"]["count"].as_u64().unwrap());
+    assert_eq!(
+        answer["canary"]["cpus"].as_array().unwrap().len() as u64,
+        answer["host"]["cpu"]["count"].as_u64().unwrap()
+    );
     // A run's record reads the same description.
     let host: fingerpost_record::host::Host = serde_json::from_value(answer["host"].clone()).expect("a host");
     assert!(host.memory_bytes > 0);

@@ -11,7 +11,8 @@ fn explain(words: &[&str]) -> Output {
 fn document(output: &Output) -> Value {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("standard output is not one document: {e}; {error}"))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("standard output is not one document: {e}; {error}"))
 }
 
 /// The share of a component in the budget, or, where nothing was followed, of a state in the threads' time.

@@ -1,5 +1,5 @@
-//! `fingerpost fleet` as a user runs it: records gathered, hosts by ssh, nodes of Slurm. The daemons are this test's own, with private
-//! configurations, directories and keys, and are ended by their ids.
+//! `fingerpost fleet` as a user runs it: records gathered, hosts by ssh, nodes of Slurm. The daemons are this test's
+//! own, with private configurations, directories and keys, and are ended by their ids.
 
 mod daemons;
 mod programs;
@@ -39,11 +39,13 @@ fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_ro
         "ends within a record",
         "no space left",
         "its output holds no record, and ends with “ssh: connect to host mute port 22: Connection timed out”",
-        "`fingerpost fleet run --resume sweep` with --slurm, --ssh or --kubernetes measures the hosts without a record, and the suspects again",
+        "`fingerpost fleet run --resume sweep` with --slurm, --ssh or --kubernetes measures the hosts without a \
+         record, and the suspects again",
     ] {
         assert!(shown.out.contains(wanted), "{wanted}: {}", shown.out);
     }
-    let json: serde_json::Value = serde_json::from_str(&home.says(&["fleet", "show", "sweep", "--format", "json"]).out).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&home.says(&["fleet", "show", "sweep", "--format", "json"]).out).unwrap();
     let of = |standing: &str| json["hosts"].as_array().unwrap().iter().filter(|h| h["standing"] == standing).count();
     assert_eq!((of("ok"), of("suspected"), of("failed"), of("slow")), (11, 1, 4, 0), "{json}");
     let one = home.says(&["fleet", "show", "sweep", "n5"]);
@@ -86,7 +88,12 @@ fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
     };
     let compared = json(&["fleet", "compare", "before", "after"]);
     assert_eq!((&compared["treated"], &compared["controls"]), (&12.into(), &12.into()), "{compared}");
-    let memory = compared["changed"].as_array().unwrap().iter().find(|c| c["what"] == "memory.read size=1").expect("the row that changed");
+    let memory = compared["changed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|c| c["what"] == "memory.read size=1")
+        .expect("the row that changed");
     assert!((1.1..1.3).contains(&memory["ratio"].as_f64().unwrap()), "{memory}");
     let same = home.says(&["fleet", "compare", "before", "before", "--treated", "n[0-11]"]);
     assert!(same.out.starts_with("0 of "), "{}", same.out);
@@ -98,15 +105,27 @@ fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
     assert_eq!(days.len(), 2);
     assert!(days.iter().all(|(_, standing)| **standing == "ok") && days[0].0 != days[1].0, "{days:?}");
     let mistyped = home.says(&["fleet", "history", "n3x", "before", "--format", "json"]);
-    assert!(mistyped.status == 2 && mistyped.out.is_empty() && mistyped.err.contains("did you mean “n3”?"), "{}", mistyped.err);
+    assert!(
+        mistyped.status == 2 && mistyped.out.is_empty() && mistyped.err.contains("did you mean “n3”?"),
+        "{}",
+        mistyped.err
+    );
     let checked = json(&["fleet", "check", "--against", "before", "--name", "n3", "--recorded"]);
-    assert!(checked["node"] == "n3" && checked["standing"] == "ok" && checked["rows"] == 21 && checked["peers"] == 23, "{checked}");
+    assert!(
+        checked["node"] == "n3" && checked["standing"] == "ok" && checked["rows"] == 21 && checked["peers"] == 23,
+        "{checked}"
+    );
     let ok = home.says(&["fleet", "check", "--against", "before", "--name", "n3", "--recorded"]);
     assert_eq!((ok.status, ok.out.as_str()), (0, "ok n3: 21 rows beside 23 peers\n"), "{}", ok.err);
     // A run of this host beside made-up peers: nobody of its kind.
     let words = ["fleet", "check", "--against", "before", "--name", "n3", "--", "syscall.null", "--budget", "1"];
     let unknown = home.says(&words);
-    assert!(unknown.status == 3 && unknown.out.starts_with("unknown n3: 0 rows beside 0 peers"), "{}{}", unknown.out, unknown.err);
+    assert!(
+        unknown.status == 3 && unknown.out.starts_with("unknown n3: 0 rows beside 0 peers"),
+        "{}{}",
+        unknown.out,
+        unknown.err
+    );
     let csv = home.says(&["fleet", "export", "before", "--csv"]).well();
     assert_eq!(csv.lines().count(), 1 + 24 * 21);
     assert!(csv.split_inclusive('\n').all(|line| line.ends_with("\r\n")), "DuckDB refuses lines that end in two ways");
@@ -117,7 +136,8 @@ fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
 #[test]
 fn a_script_is_one_that_a_shell_takes() {
     let home = Home::with(&[]);
-    let said = home.says(&["fleet", "script", "slurm", "-w", "n[1-3]", "--partition", "a b", "--", "--set", "dir=/tmp/it's"]);
+    let said =
+        home.says(&["fleet", "script", "slurm", "-w", "n[1-3]", "--partition", "a b", "--", "--set", "dir=/tmp/it's"]);
     assert_eq!(said.status, 0, "{}", said.err);
     std::fs::write(home.path().join("script"), &said.out).unwrap();
     let checked = std::process::Command::new("sh").arg("-n").arg(home.path().join("script")).output().unwrap();
@@ -131,7 +151,8 @@ fn words_that_no_node_could_run_are_refused_before_any_is_asked() {
     let home = Home::with(&[]);
     std::fs::create_dir(home.path().join("came")).unwrap();
     keep(&home.path().join("came"), "n1", &made(1, |_| 1.0));
-    let begins: [&[&str]; 3] = [&["run", "--ssh", "-w", "n1", "-o", "s"], &["script", "slurm", "-w", "n1"], &["gather", "came", "-o", "s"]];
+    let begins: [&[&str]; 3] =
+        [&["run", "--ssh", "-w", "n1", "-o", "s"], &["script", "slurm", "-w", "n1"], &["gather", "came", "-o", "s"]];
     for begin in begins {
         for (words, meant) in [
             (&["--profil", "quick"][..], "'--profile'"),
@@ -155,7 +176,11 @@ fn a_sweep_that_could_not_begin_is_not_in_the_way_of_the_next_try() {
     };
     for engine in ["--slurm", "--kubernetes"] {
         let said = run(engine);
-        assert!(!said.status.success() && !home.path().join("s").exists(), "{engine}: {}", String::from_utf8_lossy(&said.stderr));
+        assert!(
+            !said.status.success() && !home.path().join("s").exists(),
+            "{engine}: {}",
+            String::from_utf8_lossy(&said.stderr)
+        );
     }
     std::fs::create_dir(home.path().join("s")).unwrap();
     let said = home.says(&["fleet", "run", "--ssh", "-w", "n1", "-o", "s"]).refused();
@@ -176,7 +201,12 @@ fn hosts_are_measured_by_ssh_and_a_host_that_cannot_be_reached_is_a_row() {
     let words = by_ssh(config.to_str().unwrap(), "h[1-4]", "1");
     let said = home.says(&words);
     assert_eq!(said.status, 3, "{}{}", said.out, said.err);
-    assert!(said.err.contains("3 measured, 1 failed") && said.out.contains("h4  without a record"), "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("3 measured, 1 failed") && said.out.contains("h4  without a record"),
+        "{}{}",
+        said.out,
+        said.err
+    );
     assert!(said.out.contains("efused"), "the reason is ssh's own: {}", said.out);
     assert_eq!(std::fs::read_dir(sshd.remote_tmp()).unwrap().count(), 0, "nothing stays on the hosts");
     sshd.config(&["h1", "h2", "h3", "h4"], &[]);
@@ -218,12 +248,27 @@ fn nodes_of_slurm_are_measured_and_a_node_that_is_down_is_a_row() {
         let output = command.env("SLURM_CONF", slurm.conf()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
-    let (status, _, err) = run(&["fleet", "run", "--slurm", "-w", "n[1-3]", "-o", "all", "--", "syscall.null", "--budget", "1"]);
+    let (status, _, err) =
+        run(&["fleet", "run", "--slurm", "-w", "n[1-3]", "-o", "all", "--", "syscall.null", "--budget", "1"]);
     assert!(status == Some(0) && err.contains("3 measured, 0 failed"), "{err}");
     slurm.stop_node(8);
     until("Slurm calls n8 down", || slurm.state(8).starts_with("down"));
-    let words =
-        ["fleet", "run", "--slurm", "--scavenge", "--at-once", "1", "-w", "n[7-9]", "-o", "some", "--", "syscall.null", "--budget", "1"];
+    let words = [
+        "fleet",
+        "run",
+        "--slurm",
+        "--scavenge",
+        "--at-once",
+        "1",
+        "-w",
+        "n[7-9]",
+        "-o",
+        "some",
+        "--",
+        "syscall.null",
+        "--budget",
+        "1",
+    ];
     let mut command = home.command(&words);
     let output = command.env("SLURM_CONF", slurm.conf()).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
@@ -239,7 +284,8 @@ fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
     let other = slurm.submit(3);
     let words = ["fleet", "run", "--slurm", "-w", "n[1-2]", "-o", "s", "--", "syscall.null", "--budget", "900"];
     let mut command = home.command(&words);
-    let mut running = command.env("SLURM_CONF", slurm.conf()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut running =
+        command.env("SLURM_CONF", slurm.conf()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("both jobs run", || slurm.running_jobs().len() == 2);
     rustix::process::kill_process(rustix::process::Pid::from_child(&running), rustix::process::Signal::INT).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(3));
@@ -250,10 +296,25 @@ fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
 fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
     let home = Home::with(&[]);
     let Some(slurm) = SlurmCluster::start(home.path(), 2) else { return };
-    let words =
-        ["fleet", "run", "--slurm", "--scavenge", "--partition", "all", "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "8"];
+    let words = [
+        "fleet",
+        "run",
+        "--slurm",
+        "--scavenge",
+        "--partition",
+        "all",
+        "-w",
+        "n1",
+        "-o",
+        "s",
+        "--",
+        "syscall.null",
+        "--budget",
+        "8",
+    ];
     let mut command = home.command(&words);
-    let running = command.env("SLURM_CONF", slurm.conf()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let running =
+        command.env("SLURM_CONF", slurm.conf()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("the sweep's job runs", || slurm.running_jobs().len() == 1);
     let swept = slurm.running_jobs();
     let urgent = slurm.submit_urgent(1, 2);
@@ -268,10 +329,14 @@ fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
 fn a_node_whose_job_was_ended_before_it_could_say_why_is_measured_afterwards() {
     let home = Home::with(&[]);
     let path = path_with(&home, &TAKES);
-    let mut command = home.command(&["fleet", "run", "--slurm", "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "1"]);
+    let mut command =
+        home.command(&["fleet", "run", "--slurm", "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "1"]);
     let output = command.env("PATH", path).env("FINGERPOST", env!("CARGO_BIN_EXE_fingerpost")).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
-    assert!(home.path().join("bin/taken").exists() && output.status.success() && err.contains("1 measured, 0 failed"), "{err}");
+    assert!(
+        home.path().join("bin/taken").exists() && output.status.success() && err.contains("1 measured, 0 failed"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -280,8 +345,21 @@ fn a_program_that_no_path_shares_comes_by_srun_and_is_removed() {
     let Some(slurm) = SlurmCluster::start(home.path(), 1) else { return };
     let copies = home.path().join("copies");
     std::fs::create_dir(&copies).unwrap();
-    let words =
-        ["fleet", "run", "--slurm", "--bcast", copies.to_str().unwrap(), "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "1"];
+    let words = [
+        "fleet",
+        "run",
+        "--slurm",
+        "--bcast",
+        copies.to_str().unwrap(),
+        "-w",
+        "n1",
+        "-o",
+        "s",
+        "--",
+        "syscall.null",
+        "--budget",
+        "1",
+    ];
     let output = home.command(&words).env("SLURM_CONF", slurm.conf()).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(0) && err.contains("1 measured, 0 failed"), "{err}");
@@ -308,13 +386,17 @@ fn a_suspect_that_is_slow_again_is_slow_and_is_drained() {
     let script = home.says(&["fleet", "script", "slurm", "--again", "s"]).well();
     let list = script.lines().find(|line| line.contains("--nodelist=")).unwrap().to_owned();
     let nodes = fingerpost_fleet::nodes::parse(list.split_once("--nodelist=").unwrap().1).unwrap();
-    assert!(nodes.contains(&"n5".to_owned()) && script.contains("#SBATCH --nodes=5"), "the suspect beside four controls: {script}");
+    assert!(
+        nodes.contains(&"n5".to_owned()) && script.contains("#SBATCH --nodes=5"),
+        "the suspect beside four controls: {script}"
+    );
     assert_eq!(home.says(&["fleet", "gather", "again", "--again", "s"]).status, 0);
     let shown = home.says(&["fleet", "show", "s"]).well();
     assert!(shown.contains("1 slow: n5") && shown.contains("measured again"), "{shown}");
     let drained = home.says(&["fleet", "drain", "s"]).well();
     assert!(
-        drained.starts_with("scontrol update NodeName=n5 State=DRAIN Reason='fingerpost: ") && drained.lines().count() == 1,
+        drained.starts_with("scontrol update NodeName=n5 State=DRAIN Reason='fingerpost: ")
+            && drained.lines().count() == 1,
         "{drained}"
     );
     // An index that is lost or damaged costs time and nothing else.
@@ -348,7 +430,12 @@ fn a_sweep_is_a_report_and_a_parquet_file() {
     let said = home.says(&["fleet", "show", "s", "-o", "report.html"]).well();
     assert!(said.contains("is in report.html"), "{said}");
     let page = std::fs::read_to_string(home.path().join("report.html")).unwrap();
-    for wanted in ["n5", "data:image/png;base64,iVBOR", "memory latency and bandwidth", "12 hosts by 21 rows; hosts that stand out: n5"] {
+    for wanted in [
+        "n5",
+        "data:image/png;base64,iVBOR",
+        "memory latency and bandwidth",
+        "12 hosts by 21 rows; hosts that stand out: n5",
+    ] {
         assert!(page.contains(wanted), "{wanted}");
     }
     assert!(!page.contains("<script"));
@@ -360,14 +447,27 @@ fn a_sweep_is_a_report_and_a_parquet_file() {
 fn nodes_of_kubernetes_are_measured_by_a_job_that_is_removed() {
     let home = Home::with(&[]);
     let (path, bin) = (path_with(&home, &[("kubectl", KUBECTL)]), home.path().join("bin"));
-    let words =
-        ["fleet", "run", "--kubernetes", "--image", "registry.example/fingerpost:1", "-w", "k[1-4]", "-o", "s", "--", "syscall.null"];
+    let words = [
+        "fleet",
+        "run",
+        "--kubernetes",
+        "--image",
+        "registry.example/fingerpost:1",
+        "-w",
+        "k[1-4]",
+        "-o",
+        "s",
+        "--",
+        "syscall.null",
+    ];
     let mut command = home.command(&words);
     let output = command.env("PATH", path).env("FINGERPOST", env!("CARGO_BIN_EXE_fingerpost")).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(3), "{out}{err}");
     assert!(out.contains("1 host measured; 3 without a record: k[2-4]"), "{out}{err}");
-    for wanted in ["its last words: panic: no space", "Kubernetes says that it is not ready", "Kubernetes does not know it"] {
+    for wanted in
+        ["its last words: panic: no space", "Kubernetes says that it is not ready", "Kubernetes does not know it"]
+    {
         assert!(out.contains(wanted), "{wanted}: {out}");
     }
     let job = std::fs::read_to_string(bin.join("job.yaml")).unwrap();
@@ -376,8 +476,14 @@ fn nodes_of_kubernetes_are_measured_by_a_job_that_is_removed() {
     let last = said.lines().last().unwrap();
     assert!(last.contains("delete job fingerpost-") && said.matches("create").count() == 1, "{said}");
     let without = home.says(&["fleet", "run", "--kubernetes", "-w", "k1", "-o", "t"]);
-    assert!(without.status == 2 && without.err.contains("--image") && !home.path().join("t").exists(), "{}", without.err);
-    let script = home.says(&["fleet", "script", "kubernetes", "--image", "x", "-w", "k[1-2]", "--", "--profile", "screen"]).well();
+    assert!(
+        without.status == 2 && without.err.contains("--image") && !home.path().join("t").exists(),
+        "{}",
+        without.err
+    );
+    let script = home
+        .says(&["fleet", "script", "kubernetes", "--image", "x", "-w", "k[1-2]", "--", "--profile", "screen"])
+        .well();
     assert!(script.starts_with("apiVersion: \"batch/v1\"\n") && script.contains("- \"k2\""), "{script}");
 }
 
@@ -386,7 +492,8 @@ fn page(address: &str, path: &str) -> String {
     use std::io::{Read as _, Write as _};
     let (host, base) = address.trim().trim_start_matches("http://").split_once('/').unwrap();
     let mut stream = std::net::TcpStream::connect(host).unwrap();
-    write!(stream, "GET /{}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", base.trim_end_matches('/')).unwrap();
+    write!(stream, "GET /{}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", base.trim_end_matches('/'))
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -397,7 +504,12 @@ fn a_sweep_is_on_the_page_with_its_hosts() {
     use std::io::BufRead as _;
     let home = Home::with(&[]);
     with_a_slow_host(&home);
-    let mut server = home.command(&["serve", "--port", "0", "--sweep", "s"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut server = home
+        .command(&["serve", "--port", "0", "--sweep", "s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut address = String::new();
     std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut address).unwrap();
     let list = page(&address, "/sweeps");
@@ -422,7 +534,8 @@ fn a_batch_script_that_is_requeued_goes_on_with_the_nodes_that_have_no_record() 
     let Some(slurm) = SlurmCluster::start(home.path(), 3) else { return };
     let dir = home.path().join("batch");
     std::fs::create_dir(&dir).unwrap();
-    // A start takes as long as this says then: the one that is broken off has no record yet, however slow the machine is.
+    // A start takes as long as this says then: the one that is broken off has no record yet, however slow the machine
+    // is.
     let budget = |seconds: &str| std::fs::write(dir.join("budget"), seconds).unwrap();
     let submit = |nodes: &str| {
         let words = ["fleet", "script", "slurm", "-w", nodes, "--timeout", "60", "--", "syscall.*", "--budget", "7"];

@@ -16,12 +16,17 @@ fn only_run(home: &Home) -> Option<PathBuf> {
 #[test]
 fn a_killed_run_keeps_what_it_had() {
     let home = Home::with(&[]);
-    let mut child =
-        home.command(&["run", "syscall.*", "--budget", "600", "--quiet"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = home
+        .command(&["run", "syscall.*", "--budget", "600", "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     until("a measurement is written", || {
         assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
         // Whenever the file is there it is whole, however often it is replaced meanwhile.
-        only_run(&home).is_some_and(|path| load::from_path(&path).unwrap().measurements.iter().any(|m| m.estimate.is_some()))
+        only_run(&home)
+            .is_some_and(|path| load::from_path(&path).unwrap().measurements.iter().any(|m| m.estimate.is_some()))
     });
     child.kill().unwrap();
     child.wait().unwrap();
@@ -70,15 +75,21 @@ fn what_a_killed_run_of_servers_left_is_gone_without_another_start() {
     let mut chance = fastrand::Rng::with_seed(seed);
     let mut servers = 0;
     for kill in 0..3 {
-        let mut child = start(&["run", "database", "web", "--profile", "quick", "--budget", "6", "--set", "clients=1,2"]).spawn().unwrap();
+        let mut child =
+            start(&["run", "database", "web", "--profile", "quick", "--budget", "6", "--set", "clients=1,2"])
+                .spawn()
+                .unwrap();
         let began = Instant::now();
         // The last one is killed when a server or load generator runs for certain, the others at random moments.
         let moment = Duration::from_millis(chance.u64(..3000));
-        until("the moment to kill comes", || if kill == 2 { !started_below(&tmp).is_empty() } else { began.elapsed() >= moment });
+        until("the moment to kill comes", || {
+            if kill == 2 { !started_below(&tmp).is_empty() } else { began.elapsed() >= moment }
+        });
         servers += started_below(&tmp).len();
         child.kill().unwrap();
         child.wait().unwrap();
-        let left = || (started_below(&tmp), fs::read_dir(&tmp).unwrap().flatten().map(|e| e.path()).collect::<Vec<_>>());
+        let left =
+            || (started_below(&tmp), fs::read_dir(&tmp).unwrap().flatten().map(|e| e.path()).collect::<Vec<_>>());
         until(&format!("nothing is left after kill {kill} of {:?}", left()), || left() == Default::default());
     }
     assert!(servers > 0);

@@ -28,7 +28,8 @@ fn home(manifest: &str) -> Home {
 }
 
 fn command(home: &Home, words: &[&str]) -> Command {
-    let mut all = vec!["run", "launch", "--quiet", "--profile", "quick", "--format", "json", "--set", "manifest=apps.toml"];
+    let mut all =
+        vec!["run", "launch", "--quiet", "--profile", "quick", "--format", "json", "--set", "manifest=apps.toml"];
     all.extend(words);
     let mut command = home.command(&all);
     command.env("TMPDIR", home.path().join("tmp"));
@@ -44,7 +45,8 @@ fn run(home: &Home, words: &[&str]) -> Run {
 /// Processes that carry the mark of a run of this home.
 fn left_running(home: &Home) -> Vec<String> {
     let mark = format!("FINGERPOST_SCRATCH={}", home.path().display());
-    let carries = |dir: &Path| std::fs::read(dir.join("environ")).is_ok_and(|env| String::from_utf8_lossy(&env).contains(&mark));
+    let carries =
+        |dir: &Path| std::fs::read(dir.join("environ")).is_ok_and(|env| String::from_utf8_lossy(&env).contains(&mark));
     let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|e| e.path());
     entries.filter(|dir| carries(dir)).map(|dir| dir.display().to_string()).collect()
 }
@@ -74,7 +76,9 @@ fn without_leave_launch_times_are_measured_and_nothing_else() {
     // What was asked for and not done is not stated.
     let stated = |m: &fingerpost_record::Measurement| m.params.without(&["app", "placement", "manifest"]).to_string();
     assert!(run.measurements.iter().all(|m| stated(m) == "pressure=none state=warm"), "{:?}", run.measurements);
-    let of_manifest = |m: &fingerpost_record::Measurement| m.params.text("manifest").is_some_and(|called| called.starts_with("apps."));
+    let of_manifest = |m: &fingerpost_record::Measurement| {
+        m.params.text("manifest").is_some_and(|called| called.starts_with("apps."))
+    };
     assert!(run.measurements.iter().all(of_manifest), "{:?}", run.measurements);
     let skipped = run.measurements.iter().find(|m| m.params.text("placement") == Some("file")).unwrap();
     assert_eq!(skipped.outcome, Outcome::Skipped);
@@ -98,7 +102,11 @@ fn after_a_boot_one_sequence_is_recorded() {
     assert!(times.iter().all(|m| placement(m) == placement(pageins[0])));
     assert_eq!(pageins.len(), 1);
     let counted = vmstat("pgmajfault");
-    assert!(pageins[0].process_values()[0] <= counted && pageins[0].process_values()[0] > 0.0, "{:?} of {counted}", pageins[0]);
+    assert!(
+        pageins[0].process_values()[0] <= counted && pageins[0].process_values()[0] > 0.0,
+        "{:?} of {counted}",
+        pageins[0]
+    );
     let up: f64 = std::fs::read_to_string("/proc/uptime").unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(pageins[0].outcome == Outcome::Measured || up > 1800.0, "{:?}", pageins[0]);
 }
@@ -108,7 +116,10 @@ fn page_ins_after_days_are_read_without_launching_anything() {
     let home = home(TWO);
     let run = run(&home, &["--set", "state=uptime"]);
     assert_eq!(run.measurements.len(), 1, "{:?}", run.measurements);
-    assert_eq!((run.measurements[0].probe.as_str(), run.measurements[0].outcome), ("launch.pageins", Outcome::Measured));
+    assert_eq!(
+        (run.measurements[0].probe.as_str(), run.measurements[0].outcome),
+        ("launch.pageins", Outcome::Measured)
+    );
     assert!(run.measurements[0].params.int("days").is_some());
     assert_eq!(run.observations[0].totals["major_faults"], run.measurements[0].process_values()[0]);
 }
@@ -116,9 +127,17 @@ fn page_ins_after_days_are_read_without_launching_anything() {
 #[test]
 fn a_watch_reads_the_page_ins_for_so_long_and_keeps_their_course() {
     let home = Home::with(&[]);
-    let run: Run = serde_json::from_str(&home.says(&["run", "launch", "--watch", "2s", "--quiet", "--format", "json"]).well()).unwrap();
-    assert!(run.measurements.iter().all(|m| m.probe == "launch.pageins" && m.outcome == Outcome::Measured), "{:?}", run.measurements);
-    assert!(run.measurements.iter().all(|m| m.params.int("days").is_some() && m.params.text("state") == Some("uptime")));
+    let run: Run =
+        serde_json::from_str(&home.says(&["run", "launch", "--watch", "2s", "--quiet", "--format", "json"]).well())
+            .unwrap();
+    assert!(
+        run.measurements.iter().all(|m| m.probe == "launch.pageins" && m.outcome == Outcome::Measured),
+        "{:?}",
+        run.measurements
+    );
+    assert!(
+        run.measurements.iter().all(|m| m.params.int("days").is_some() && m.params.text("state") == Some("uptime"))
+    );
     let course = run.observations.iter().find(|o| o.observer == "since-boot-course").unwrap();
     let points = &course.series[0].points;
     assert!(!points.is_empty() && points.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1), "{points:?}");
@@ -140,16 +159,28 @@ fn another_placement_is_settled_with_the_manifest_that_is_named() {
     for kind in ["file", "loop"] {
         let placements = format!("placements={kind}:{}", dir.display());
         let file = format!("{kind}.json");
-        let words = ["--allow-system-changes", "--set", &placements, "--set", "swap_size=64M", "--set", "state=warm", "-o", &file];
+        let words = [
+            "--allow-system-changes",
+            "--set",
+            &placements,
+            "--set",
+            "swap_size=64M",
+            "--set",
+            "state=warm",
+            "-o",
+            &file,
+        ];
         assert!(command(&home, &words).output().unwrap().status.success(), "{kind}");
     }
-    let words = "compare file.json loop.json --settle --allow-system-changes --budget 5 --set manifest=apps.toml --set swap_size=64M \
+    let words = "compare file.json loop.json --settle --allow-system-changes --budget 5 --set manifest=apps.toml --set \
+        swap_size=64M \
                  --set state=warm --quiet --format json";
     let mut settling = home.command(&words.split_whitespace().collect::<Vec<_>>());
     let said = Said::of(&settling.env("TMPDIR", home.path().join("tmp")).output().unwrap()).well();
     let read = |file: &str| -> Run { serde_json::from_slice(&std::fs::read(home.path().join(file)).unwrap()).unwrap() };
     for m in ["file.json", "loop.json"].iter().flat_map(|file| read(file).measurements) {
-        let stated = ["state", "swap_size", "pressure"].map(|key| m.params.get(key).map(ToString::to_string).unwrap_or_default());
+        let stated = ["state", "swap_size", "pressure"]
+            .map(|key| m.params.get(key).map(ToString::to_string).unwrap_or_default());
         assert_eq!(stated, ["warm", "67108864", "0.6"], "{:?}", m.params);
         assert!(m.params.text("pressure_by").is_some_and(|by| by == "limit" || by == "reserve"), "{:?}", m.params);
     }
@@ -164,7 +195,9 @@ fn another_placement_is_settled_with_the_manifest_that_is_named() {
 fn what_applications_map_is_told() {
     // For some time, so that windows are open meanwhile: each of its children maps what a dynamic program does.
     let maps = "i=0; while [ $i -lt 60 ]; do sleep 0.01; i=$((i + 1)); done; echo ready; read -r line";
-    let home = home(&format!("[[app]]\nname = \"maps\"\ncommand = [\"sh\", \"-c\", '{maps}']\nready = {{ line = \"^ready$\" }}\n"));
+    let home = home(&format!(
+        "[[app]]\nname = \"maps\"\ncommand = [\"sh\", \"-c\", '{maps}']\nready = {{ line = \"^ready$\" }}\n"
+    ));
     let run = run(&home, &["--set", "rounds=2"]);
     let Some(mappings) = run.observations.iter().find(|o| o.observer == "mappings") else {
         let ci = std::env::var("CI").as_deref() == Ok("true") && rustix::process::geteuid().is_root();
@@ -195,9 +228,12 @@ fn an_application_that_is_missing_or_never_ready_has_a_row_that_says_so() {
 #[test]
 fn what_cannot_be_set_is_refused_in_a_sentence() {
     let home = home(TWO);
-    for (setting, word) in
-        [("placements=moon", "moon"), ("placements=dual:/a+/b", "striped"), ("pressure=much", "much"), ("state=cold", "root")]
-    {
+    for (setting, word) in [
+        ("placements=moon", "moon"),
+        ("placements=dual:/a+/b", "striped"),
+        ("pressure=much", "much"),
+        ("state=cold", "root"),
+    ] {
         let sentence = Said::of(&command(&home, &["--set", setting]).output().unwrap()).refused();
         assert!(sentence.contains(word), "{sentence}");
     }
@@ -221,9 +257,23 @@ fn every_placement_is_switched_on_and_off_again() {
     std::fs::create_dir(&dir).unwrap();
     let place = |kind: &str| format!("{kind}:{}", dir.display());
     let list = format!("placements={},{}", place("file"), place("loop"));
-    let run = run(&home, &["--allow-system-changes", "--set", &list, "--set", "rounds=2", "--set", "swap_size=64M", "--set", "state=warm"]);
+    let run = run(
+        &home,
+        &[
+            "--allow-system-changes",
+            "--set",
+            &list,
+            "--set",
+            "rounds=2",
+            "--set",
+            "swap_size=64M",
+            "--set",
+            "state=warm",
+        ],
+    );
     for kind in ["file", "loop"] {
-        let rows: Vec<_> = run.measurements.iter().filter(|m| m.params.text("placement") == Some(&place(kind))).collect();
+        let rows: Vec<_> =
+            run.measurements.iter().filter(|m| m.params.text("placement") == Some(&place(kind))).collect();
         assert!(rows.len() == 3 && rows.iter().all(|m| m.outcome == Outcome::Measured), "{rows:?}");
     }
     let paging = || run.observations.iter().filter(|o| o.observer == "paging");
@@ -234,13 +284,24 @@ fn every_placement_is_switched_on_and_off_again() {
     assert_eq!(left_behind(&home, &dir), Vec::<String>::new());
 }
 
-/// A run that waits with everything switched on: its second application is never ready. Gives the run and the directory of its swap.
+/// A run that waits with everything switched on: its second application is never ready. Gives the run and the directory
+/// of its swap.
 fn waiting() -> (Home, Child, PathBuf) {
     let home = home(&TWO.replace("echo ready", "echo waiting"));
     let dir = home.path().join("swap");
     std::fs::create_dir(&dir).unwrap();
     let list = format!("placements=loop:{}", dir.display());
-    let words = ["--allow-system-changes", "--set", &list, "--set", "pressure=none", "--set", "swap_size=64M", "--set", "state=warm"];
+    let words = [
+        "--allow-system-changes",
+        "--set",
+        &list,
+        "--set",
+        "pressure=none",
+        "--set",
+        "swap_size=64M",
+        "--set",
+        "state=warm",
+    ];
     let mut child = command(&home, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("the run waits with its swap area on", || {
         assert!(child.try_wait().unwrap().is_none(), "the run never came to wait");
@@ -281,19 +342,30 @@ fn the_doctor_restores_what_a_run_left_that_was_killed_with_its_guardian() {
 fn guardian_of(parent: u32) -> u32 {
     let field = |pid: u32, name: &str| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.lines().find_map(|line| line.strip_prefix(name)).map(|rest| rest.trim_start_matches(':').trim().to_owned())
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(|rest| rest.trim_start_matches(':').trim().to_owned())
     };
-    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    let mut guardians =
-        pids.filter(|pid| field(*pid, "PPid") == Some(parent.to_string()) && field(*pid, "Name").as_deref() == Some("fp-guardian"));
+    let pids =
+        std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let mut guardians = pids.filter(|pid| {
+        field(*pid, "PPid") == Some(parent.to_string()) && field(*pid, "Name").as_deref() == Some("fp-guardian")
+    });
     guardians.next().expect("the run has a guardian")
 }
 
 /// Processes, files, loop devices, swap areas and private directories of this home's runs.
 fn left_behind(home: &Home, dir: &Path) -> Vec<String> {
     let mut left = left_running(home);
-    let files =
-        |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path().display().to_string()).collect::<Vec<_>>();
+    let files = |dir: &Path| {
+        std::fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path().display().to_string())
+            .collect::<Vec<_>>()
+    };
     left.extend(files(dir));
     left.extend(files(&home.path().join("tmp")));
     for device in files(Path::new("/sys/block")) {
@@ -316,8 +388,9 @@ fn a_window_is_seen() {
         return;
     }
     let (mut server, display) = x_server();
-    let home =
-        home(&format!("[[app]]\nname = \"xterm\"\ncommand = [\"xterm\"]\nready = \"window\"\nenv = {{ DISPLAY = \":{display}\" }}\n"));
+    let home = home(&format!(
+        "[[app]]\nname = \"xterm\"\ncommand = [\"xterm\"]\nready = \"window\"\nenv = {{ DISPLAY = \":{display}\" }}\n"
+    ));
     let run = run(&home, &["--set", "rounds=2"]);
     server.kill().unwrap();
     server.wait().unwrap();
@@ -328,7 +401,10 @@ fn a_window_is_seen() {
 fn x_server() -> (Child, u32) {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = Command::new("Xvfb");
-    command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]).stdout(writer).stderr(Stdio::null());
+    command
+        .args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"])
+        .stdout(writer)
+        .stderr(Stdio::null());
     let child = command.spawn().unwrap();
     drop(command);
     let mut line = String::new();

@@ -1,5 +1,5 @@
-//! `fingerpost load` on one machine and `explain` on another, end to end: two network namespaces with a cable between them stand for the two
-//! machines. Both vanish with the processes that hold them, which end when this one does.
+//! `fingerpost load` on one machine and `explain` on another, end to end: two network namespaces with a cable between
+//! them stand for the two machines. Both vanish with the processes that hold them, which end when this one does.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -20,8 +20,12 @@ struct Namespace {
 impl Namespace {
     fn new() -> Namespace {
         let shell = "ip link set lo up && echo up && read -r _";
-        let mut holder =
-            Command::new("unshare").args(["--net", "sh", "-c", shell]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut holder = Command::new("unshare")
+            .args(["--net", "sh", "-c", shell])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
         BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "up\n");
@@ -61,8 +65,11 @@ impl Drop for Ended {
 
 /// The server's machine and the client's; nothing where this user may not make them, or a tool is missing.
 fn machines(tools: &[&str]) -> Option<(Namespace, Namespace)> {
-    let found =
-        |tool: &&str| ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/sbin", "/bin"].iter().any(|dir| Path::new(dir).join(tool).exists());
+    let found = |tool: &&str| {
+        ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/sbin", "/bin"]
+            .iter()
+            .any(|dir| Path::new(dir).join(tool).exists())
+    };
     let missing: Vec<&&str> = ["ip", "nsenter", "unshare"].iter().chain(tools).filter(|tool| !found(tool)).collect();
     if !missing.is_empty() || !rustix::process::geteuid().is_root() {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "needs root and {missing:?}");
@@ -93,8 +100,8 @@ fn rows<'a>(run: &'a Value, probe: &str) -> Vec<&'a Value> {
     run["measurements"].as_array().unwrap().iter().filter(|m| m["probe"] == probe).collect()
 }
 
-/// Loads a server on the one machine, by its address and settings, while it is explained on the other; gives what both said. The load is
-/// under way when explaining begins.
+/// Loads a server on the one machine, by its address and settings, while it is explained on the other; gives what both
+/// said. The load is under way when explaining begins.
 fn both(machines: &(Namespace, Namespace), home: &Home, server: &[&str], port: u16) -> (Said, Said) {
     let mut load = fingerpost(&machines.1, home, &["load", "--clients", "4", "--seconds", "6", "-o", "client.json"]);
     load.args(server);
@@ -105,7 +112,8 @@ fn both(machines: &(Namespace, Namespace), home: &Home, server: &[&str], port: u
     let under_way = || record(home, "client.json").is_some_and(|run| !rows(&run, "load.throughput").is_empty());
     until("the load is under way", under_way);
     let port = port.to_string();
-    let words = ["explain", "--port", &port, "--seconds", "3", "-o", "server.json", "--client", "client.json", "--quiet"];
+    let words =
+        ["explain", "--port", &port, "--seconds", "3", "-o", "server.json", "--client", "client.json", "--quiet"];
     let explained = fingerpost(&machines.0, home, &words).output().unwrap();
     (Said::of(&load.wait_with_output().unwrap()), Said::of(&explained))
 }
@@ -120,11 +128,15 @@ fn joined(home: &Home, loaded: &Said, explained: &Said) {
         assert_eq!(rows(&client, probe), rows(&server, probe), "the server's record has what the client saw");
         assert!(rows(&client, probe).iter().all(|row| figure(row) > 0.0), "{probe}");
     }
-    let account = |run: &Value| run["observations"].as_array().unwrap().iter().find(|o| o["workload"] == "load").unwrap().clone();
+    let account =
+        |run: &Value| run["observations"].as_array().unwrap().iter().find(|o| o["workload"] == "load").unwrap().clone();
     let theirs = account(&server);
     assert!(theirs["source"].as_str().unwrap().contains("by its own clock"), "{theirs}");
     let totals = &theirs["totals"];
-    assert!(totals["load.network.least.seconds"].as_f64().unwrap() > 0.0, "TCP knows the network's round trip: {totals}");
+    assert!(
+        totals["load.network.least.seconds"].as_f64().unwrap() > 0.0,
+        "TCP knows the network's round trip: {totals}"
+    );
     let p50 = figure(rows(&server, "load.turn")[0]) * 1e-9;
     assert!(totals["load.network.least.seconds"].as_f64().unwrap() <= p50, "{totals}");
     if server["paths"].as_array().is_none_or(Vec::is_empty) {
@@ -145,13 +157,17 @@ fn joined(home: &Home, loaded: &Said, explained: &Said) {
 fn redis_is_loaded_from_another_machine_and_both_accounts_are_one_record() {
     let Some(machines) = machines(&["redis-server", "redis-cli"]) else { return };
     let home = Home::with(&[]);
-    let config = format!("port 6379\nbind {SERVER}\nrequirepass {PASSWORD}\nsave \"\"\nappendonly no\ndir {}\n", home.path().display());
+    let config = format!(
+        "port 6379\nbind {SERVER}\nrequirepass {PASSWORD}\nsave \"\"\nappendonly no\ndir {}\n",
+        home.path().display()
+    );
     std::fs::write(home.path().join("redis.conf"), config).unwrap();
     let mut server = machines.0.command("redis-server");
     let _server = Ended(server.arg(home.path().join("redis.conf")).stdout(Stdio::null()).spawn().unwrap());
     let ask = |words: &[&str]| {
         let mut cli = machines.0.command("redis-cli");
-        let done = cli.args(["-h", SERVER]).args(words).env("REDISCLI_AUTH", PASSWORD).stderr(Stdio::null()).output().unwrap();
+        let done =
+            cli.args(["-h", SERVER]).args(words).env("REDISCLI_AUTH", PASSWORD).stderr(Stdio::null()).output().unwrap();
         String::from_utf8(done.stdout).unwrap()
     };
     until("Redis answers", || ask(&["PING"]).trim() == "PONG");
@@ -165,7 +181,12 @@ fn redis_is_loaded_from_another_machine_and_both_accounts_are_one_record() {
     let told: Value = serde_json::from_str(&home.says(&words).well()).unwrap();
     assert_eq!(told["explanations"][0]["workload"], "service");
     assert_eq!(
-        record(&home, "both.json").unwrap()["observations"].as_array().unwrap().iter().filter(|o| o["workload"] == "load").count(),
+        record(&home, "both.json").unwrap()["observations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|o| o["workload"] == "load")
+            .count(),
         1
     );
 
@@ -206,10 +227,13 @@ fn mariadb_is_loaded_from_another_machine() {
     let home = Home::with(&[]);
     let dir = directory_of_nobody(&home);
     let at = dir.display();
-    let make = format!("mariadb-install-db --no-defaults --datadir={at}/d --skip-test-db --auth-root-authentication-method=normal");
+    let make = format!(
+        "mariadb-install-db --no-defaults --datadir={at}/d --skip-test-db --auth-root-authentication-method=normal"
+    );
     assert!(as_nobody(Command::new("setpriv"), &make).status().unwrap().success());
     let serve = format!(
-        "exec mariadbd --no-defaults --datadir={at}/d --socket={at}/s --pid-file={at}/pid --bind-address={SERVER} --port=3307 --log-error={at}/log"
+        "exec mariadbd --no-defaults --datadir={at}/d --socket={at}/s --pid-file={at}/pid --bind-address={SERVER} \
+         --port=3307 --log-error={at}/log"
     );
     let _server = Ended(as_nobody(machines.0.command("setpriv"), &serve).spawn().unwrap());
     let ask = |sql: &str| {
@@ -218,10 +242,16 @@ fn mariadb_is_loaded_from_another_machine() {
         answer(client)
     };
     until("MariaDB answers", || ask("select 1") == "1");
-    ask(&format!("create user 'load'@'{CLIENT}' identified by '{PASSWORD}'; grant all on loadtest.* to 'load'@'{CLIENT}'"));
+    ask(&format!(
+        "create user 'load'@'{CLIENT}' identified by '{PASSWORD}'; grant all on loadtest.* to 'load'@'{CLIENT}'"
+    ));
     let (loaded, explained) = both(&machines, &home, &[&format!("mysql://load@{SERVER}:3307/loadtest")], 3307);
     joined(&home, &loaded, &explained);
-    assert_eq!(ask("select count(*) from information_schema.schemata where schema_name = 'loadtest'"), "0", "what the load made is gone");
+    assert_eq!(
+        ask("select count(*) from information_schema.schemata where schema_name = 'loadtest'"),
+        "0",
+        "what the load made is gone"
+    );
 }
 
 #[test]
@@ -234,13 +264,17 @@ fn postgresql_is_loaded_from_another_machine() {
     let bin = versions.filter(|bin| bin.join("postgres").exists()).max().unwrap();
     let bin = bin.display();
     assert!(
-        as_nobody(Command::new("setpriv"), &format!("{bin}/initdb -D {at}/d -A trust -U postgres --no-sync")).status().unwrap().success()
+        as_nobody(Command::new("setpriv"), &format!("{bin}/initdb -D {at}/d -A trust -U postgres --no-sync"))
+            .status()
+            .unwrap()
+            .success()
     );
     let mut access = std::fs::read_to_string(dir.join("d/pg_hba.conf")).unwrap();
     access.push_str(&format!("host all all {CLIENT}/32 scram-sha-256\n"));
     std::fs::write(dir.join("d/pg_hba.conf"), access).unwrap();
     let serve = format!(
-        "exec {bin}/postgres -D {at}/d -k {at} -p 5433 -c listen_addresses={SERVER} -c dynamic_shared_memory_type=mmap -c fsync=off"
+        "exec {bin}/postgres -D {at}/d -k {at} -p 5433 -c listen_addresses={SERVER} -c dynamic_shared_memory_type=mmap \
+         -c fsync=off"
     );
     let _server = Ended(as_nobody(machines.0.command("setpriv"), &serve).spawn().unwrap());
     let ask = |sql: &str| {
@@ -272,7 +306,8 @@ fn a_web_server_is_loaded_from_another_machine() {
     let mut server = server.spawn().unwrap();
     until("nginx is up", || home.path().join("pid").exists());
     // The one load at a fixed rate, far below what the server answers.
-    let (loaded, explained) = both(&machines, &home, &[&format!("{SERVER}:8080/page.html"), "--set", "rate=1000"], 8080);
+    let (loaded, explained) =
+        both(&machines, &home, &[&format!("{SERVER}:8080/page.html"), "--set", "rate=1000"], 8080);
     let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&server), rustix::process::Signal::TERM);
     server.wait().unwrap();
     joined(&home, &loaded, &explained);

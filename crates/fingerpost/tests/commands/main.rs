@@ -1,5 +1,5 @@
-//! The commands as a user runs them: what they print, write, refuse and leave behind. One program, so that its tests that wait and those that
-//! compute run beside each other.
+//! The commands as a user runs them: what they print, write, refuse and leave behind. One program, so that its tests
+//! that wait and those that compute run beside each other.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! Each of these probes, every row of it, through the binary: the answer is whole, its values are plausible, and nothing stays behind.
+//! Each of these probes, every row of it, through the binary: the answer is whole, its values are plausible, and
+//! nothing stays behind.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -14,13 +15,22 @@ const FAMILIES: [&str; 6] = ["signal.", "process.", "thread.", "vm.", "fs.", "sy
 
 fn request(probe: &str, params: Params, dir: &Path) -> Request {
     let cpus = vec![fingerpost_sys::affinity::allowed_cpus().unwrap()[0]];
-    Request { probe: probe.to_owned(), slice_ns: 2_000_000, batch: 0, cpus, counters: false, dir: dir.to_owned(), params }
+    Request {
+        probe: probe.to_owned(),
+        slice_ns: 2_000_000,
+        batch: 0,
+        cpus,
+        counters: false,
+        dir: dir.to_owned(),
+        params,
+    }
 }
 
 /// Runs a probe in a process group of its own; gives its answer and the group.
 fn run(request: &Request) -> (String, u32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fingerpost"));
-    let child = command.args(request.to_args()).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let child =
+        command.args(request.to_args()).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let group = child.id();
     let output = child.wait_with_output().unwrap();
     (String::from_utf8(output.stdout).unwrap(), group)
@@ -59,7 +69,10 @@ fn every_row_answers_with_plausible_values_and_leaves_nothing() {
                     assert!(samples.batch >= 1 && samples.resident > 0, "{row}");
                 }
                 Slice::Skipped(reason) => {
-                    assert!(probe.name == "process.exec_dynamic" || std::env::var_os("CI").is_none(), "{row}: {reason}");
+                    assert!(
+                        probe.name == "process.exec_dynamic" || std::env::var_os("CI").is_none(),
+                        "{row}: {reason}"
+                    );
                     println!("{row} skipped: {reason}");
                 }
                 other => panic!("{row}: {other:?}"),
@@ -84,7 +97,10 @@ fn a_failing_operation_is_a_failure_and_never_a_fast_one() {
         ("process.exec", Params::new()),
     ] {
         let (answer, group) = run(&request(probe, params, &nowhere));
-        assert!(matches!(parse_answer(&answer, fingerpost_record::Unit::Nanoseconds), Slice::Failed(_)), "{probe}: {answer}");
+        assert!(
+            matches!(parse_answer(&answer, fingerpost_record::Unit::Nanoseconds), Slice::Failed(_)),
+            "{probe}: {answer}"
+        );
         assert!(answer.contains("nowhere") && answer.lines().count() == 1, "{probe}: {answer}");
         nothing_left(group);
     }
@@ -109,8 +125,8 @@ fn parameters_that_make_no_sense_are_refused_with_a_sentence() {
     }
 }
 
-/// What a row times must depend on its parameter in the direction that everyone knows; a factor of two leaves room for any noise but that of
-/// a machine that is busy for long, whose best times come later.
+/// What a row times must depend on its parameter in the direction that everyone knows; a factor of two leaves room for
+/// any noise but that of a machine that is busy for long, whose best times come later.
 #[test]
 fn more_work_takes_longer() {
     let dir = tempfile::tempdir().unwrap();

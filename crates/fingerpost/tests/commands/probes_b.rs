@@ -1,5 +1,5 @@
-//! Every row of the probes of switches, IPC, bandwidth, locks, parallel work, memory and CPU, run through the binary; and what
-//! happens when a partner or the probe itself is killed.
+//! Every row of the probes of switches, IPC, bandwidth, locks, parallel work, memory and CPU, run through the binary;
+//! and what happens when a partner or the probe itself is killed.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,8 +14,8 @@ use fingerpost_record::{Params, Unit};
 
 const FAMILIES: [&str; 7] = ["switch.", "ipc.", "bandwidth.", "sync.", "parallel.", "memory.", "cpu."];
 
-/// So many operations to a batch that the first one only ends by being killed. (A long slice would not do: a probe ends with its
-/// thousandth batch.)
+/// So many operations to a batch that the first one only ends by being killed. (A long slice would not do: a probe ends
+/// with its thousandth batch.)
 const ENDLESS: u64 = u64::MAX;
 
 fn request(probe: &Probe, params: Params, slice_ns: u64, dir: &Path) -> Request {
@@ -49,7 +49,8 @@ fn kill(pid: &str) {
     Command::new("kill").args(["-9", "--", pid]).status().unwrap();
 }
 
-/// Process id and parent of the processes of a group, with the zombies whose parent is among them: what init has not collected yet is dead.
+/// Process id and parent of the processes of a group, with the zombies whose parent is among them: what init has not
+/// collected yet is dead.
 fn group_members(group: u32) -> Vec<(u32, u32)> {
     let mut members: Vec<(u32, u32, bool)> = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -62,10 +63,15 @@ fn group_members(group: u32) -> Vec<(u32, u32)> {
         }
     }
     let pids: Vec<u32> = members.iter().map(|(pid, ..)| *pid).collect();
-    members.into_iter().filter(|(_, parent, zombie)| !zombie || pids.contains(parent)).map(|(pid, parent, _)| (pid, parent)).collect()
+    members
+        .into_iter()
+        .filter(|(_, parent, zombie)| !zombie || pids.contains(parent))
+        .map(|(pid, parent, _)| (pid, parent))
+        .collect()
 }
 
-/// What no machine is outside of: from a part of a cycle to a second for an operation, from a slow disk to a cache for a rate.
+/// What no machine is outside of: from a part of a cycle to a second for an operation, from a slow disk to a cache for
+/// a rate.
 fn plausible(unit: Unit) -> std::ops::Range<f64> {
     match unit {
         Unit::Nanoseconds => 0.05..1e9,
@@ -124,8 +130,8 @@ fn a_parameter_that_makes_no_sense_is_a_failure_in_words() {
     }
 }
 
-/// Starts a row whose way of waiting notices nothing by itself when the other side is gone, with a batch that does not end; gives the
-/// process, once it has a partner, and the partner.
+/// Starts a row whose way of waiting notices nothing by itself when the other side is gone, with a batch that does not
+/// end; gives the process, once it has a partner, and the partner.
 fn start_deaf(name: &str, params: Params, dir: &Path) -> (Child, u32) {
     let probe = fingerpost_probes::find(name).unwrap();
     let mut child = start(&Request { batch: ENDLESS, ..request(probe, params, 1_000_000, dir) });
@@ -141,7 +147,12 @@ fn start_deaf(name: &str, params: Params, dir: &Path) -> (Child, u32) {
 
 fn deaf_rows() -> [(&'static str, Params); 4] {
     let same = || Params::new().with("placement", "same");
-    [("ipc.futex", same()), ("ipc.eventfd", same()), ("ipc.udp", same()), ("switch.ring", same().with("tasks", 8).with("footprint", 0))]
+    [
+        ("ipc.futex", same()),
+        ("ipc.eventfd", same()),
+        ("ipc.udp", same()),
+        ("switch.ring", same().with("tasks", 8).with("footprint", 0)),
+    ]
 }
 
 #[test]
@@ -152,7 +163,11 @@ fn a_partner_that_is_killed_is_a_failure_and_not_a_hang() {
         let group = child.id();
         kill(&partner.to_string());
         let output = wait(child);
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "fail the partner process was killed by signal 9\n", "{name}");
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            "fail the partner process was killed by signal 9\n",
+            "{name}"
+        );
         until("an empty process group", || group_members(group).is_empty());
     }
 }

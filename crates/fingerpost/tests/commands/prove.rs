@@ -35,9 +35,16 @@ fn plants_that_no_noise_can_hide_are_named() {
     // Delayed acknowledgements make a transaction a thousand times longer: no busy machine does that.
     let proof = document(&prove(&home, &["network.delay", "--seconds", "8", "--keep"]));
     let row = &proof["plants"][0];
-    assert_eq!((row["result"].as_str(), row["accused"][0]["cause"].as_str()), (Some("right"), Some("network.delay")), "{row:#}");
+    assert_eq!(
+        (row["result"].as_str(), row["accused"][0]["cause"].as_str()),
+        (Some("right"), Some("network.delay")),
+        "{row:#}"
+    );
     assert_eq!(row["accused"][0]["layer"], "network");
-    assert_eq!((&proof["named_first"], &proof["false_accusations"]), (&serde_json::json!([1, 1]), &serde_json::json!([0, 0])));
+    assert_eq!(
+        (&proof["named_first"], &proof["false_accusations"]),
+        (&serde_json::json!([1, 1]), &serde_json::json!([0, 0]))
+    );
     assert_eq!(left(&home), Vec::<PathBuf>::new());
     assert_eq!(std::fs::read_dir(home.runs()).unwrap().count(), 2, "both sides are kept");
 }
@@ -64,7 +71,8 @@ fn a_control_group_and_a_network_of_our_own_are_gone_afterwards() {
 fn a_killed_proof_leaves_nothing_without_another_start() {
     let home = Home::with(&[]);
     let words = ["prove", "app.lock", "--seconds", "30", "--quiet"];
-    let mut child = home.command(&words).env("TMPDIR", home.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut child =
+        home.command(&words).env("TMPDIR", home.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
     until("the rehearsal begins", || children(child.id()).len() >= 2);
     let workers = children(child.id());
     child.kill().unwrap();
@@ -94,7 +102,8 @@ fn what_cannot_be_planted_is_refused_with_what_can() {
     assert!(!help.contains("in-own-network") && help.contains("cpu.quota") && help.contains("app.lock/row"), "{help}");
 }
 
-/// What must hold whatever the verdicts: the trials are there, counted, recorded, and judged alike again without a load.
+/// What must hold whatever the verdicts: the trials are there, counted, recorded, and judged alike again without a
+/// load.
 #[test]
 fn servers_are_proved_recorded_and_judged_again() {
     if !root() {
@@ -111,14 +120,21 @@ fn servers_are_proved_recorded_and_judged_again() {
     let trials = live["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 2);
     for trial in trials {
-        assert_eq!((trial["engine"].as_str(), trial["planted"][0]["cause"].as_str()), (Some("sqlite"), Some("")), "{trial:#}");
+        assert_eq!(
+            (trial["engine"].as_str(), trial["planted"][0]["cause"].as_str()),
+            (Some("sqlite"), Some("")),
+            "{trial:#}"
+        );
         assert!(trial["effect"]["value"].as_f64().is_some_and(|v| v > 0.0), "{trial:#}");
     }
     assert_eq!((&live["score"]["false_accusations"]["all"], &live["score"]["first"]["all"]), (&2.into(), &0.into()));
     let again = document(&prove(&home, &["--servers", "--replay", file]));
     let verdicts = |proof: &Value| -> Vec<Value> {
         let rows = proof["trials"].as_array().unwrap().iter();
-        rows.map(|t| serde_json::json!([t["planted"], t["result"], t["headline"], t["accused"].as_array().map(Vec::len)])).collect()
+        rows.map(|t| {
+            serde_json::json!([t["planted"], t["result"], t["headline"], t["accused"].as_array().map(Vec::len)])
+        })
+        .collect()
     };
     assert_eq!(verdicts(&again), verdicts(&live));
     assert_eq!(again["score"], live["score"]);

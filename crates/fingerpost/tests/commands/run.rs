@@ -25,8 +25,16 @@ fn a_named_family_is_measured_printed_and_kept() {
         let probe = fingerpost_probes::find(&row.probe).unwrap();
         assert_eq!(row.descriptor, Some(probe.descriptor(&row.params)), "{}", row.probe);
     }
-    let null = run.measurements.iter().find(|row| row.probe == "syscall.null").and_then(|row| row.descriptor.as_ref()).unwrap();
-    assert_eq!((&*null.table.title, null.entries, null.lmbench.as_deref()), ("System calls", Some(1.0), Some("null call")));
+    let null = run
+        .measurements
+        .iter()
+        .find(|row| row.probe == "syscall.null")
+        .and_then(|row| row.descriptor.as_ref())
+        .unwrap();
+    assert_eq!(
+        (&*null.table.title, null.entries, null.lmbench.as_deref()),
+        ("System calls", Some(1.0), Some("null call"))
+    );
     assert!(run.instrument.clock_ns > 0.0 && run.instrument.resolution_ns > 0.0);
     assert!(!run.host.kernel.is_empty() && run.host.memory_bytes > 0);
     assert!(said.err.contains("measuring 3 rows") && said.err.contains(&run.id), "{}", said.err);
@@ -47,11 +55,18 @@ fn a_probe_process_is_small_when_its_loop_starts() {
 #[test]
 fn with_one_cpu_what_needs_two_is_skipped_with_the_reason() {
     let home = Home::with(&[]);
-    let run = parse(&home.says(&["run", "ipc.pipe", "parallel.vm", "--cpu", "0", "--budget", "2", "--format", "json", "-q"]));
+    let run =
+        parse(&home.says(&["run", "ipc.pipe", "parallel.vm", "--cpu", "0", "--budget", "2", "--format", "json", "-q"]));
     for row in &run.measurements {
         assert!(row.descriptor.is_some());
         let two = row.params.text("placement") != Some("same");
-        assert_eq!((row.outcome == Outcome::Skipped, row.estimate.is_some()), (two, !two), "{} {}", row.probe, row.params);
+        assert_eq!(
+            (row.outcome == Outcome::Skipped, row.estimate.is_some()),
+            (two, !two),
+            "{} {}",
+            row.probe,
+            row.params
+        );
         assert_eq!(two, row.reason.as_ref().is_some_and(|r| r.contains("needs 2 CPUs")));
     }
     assert!(run.measurements.iter().any(|row| row.estimate.is_some()));
@@ -60,7 +75,8 @@ fn with_one_cpu_what_needs_two_is_skipped_with_the_reason() {
 #[test]
 fn a_setting_of_several_values_makes_several_rows() {
     let home = Home::with(&[]);
-    let run = parse(&home.says(&["run", "syscall.poll", "--set", "fds=5,50", "--budget", "1", "--format", "json", "-q"]));
+    let run =
+        parse(&home.says(&["run", "syscall.poll", "--set", "fds=5,50", "--budget", "1", "--format", "json", "-q"]));
     let fds: Vec<_> = run.measurements.iter().filter_map(|row| row.params.int("fds")).collect();
     assert_eq!((fds.len(), fds.contains(&5), fds.contains(&50)), (2, true, true));
 }
@@ -75,11 +91,16 @@ fn an_interrupted_run_keeps_what_it_had_and_says_so() {
         .spawn()
         .unwrap();
     let measured = || {
-        let file = std::fs::read_dir(home.runs()).ok()?.flatten().map(|e| e.path()).find(|p| p.extension().is_some_and(|e| e == "json"))?;
+        let file = std::fs::read_dir(home.runs())
+            .ok()?
+            .flatten()
+            .map(|e| e.path())
+            .find(|p| p.extension().is_some_and(|e| e == "json"))?;
         load::from_path(&file).ok()?.measurements.iter().any(|m| m.estimate.is_some()).then_some(())
     };
     until("a measurement is written", || measured().is_some());
-    // Two at once, as from `timeout`, which signals the command and then its group: they are one. Two kinds, as two of one kind may merge.
+    // Two at once, as from `timeout`, which signals the command and then its group: they are one. Two kinds, as two of
+    // one kind may merge.
     for signal in [libc::SIGTERM, libc::SIGINT] {
         // SAFETY: the process is our own child, not yet reaped.
         unsafe { libc::kill(child.id() as i32, signal) };
@@ -129,15 +150,26 @@ fn rows_of_a_server_state_the_words_before_its_command_and_the_file_system_of_a_
     let dir = home.path().join("data");
     std::fs::create_dir(&dir).unwrap();
     let setting = format!("dir={}", dir.display());
-    let words = ["run", "database", "--set", "clients=1", "--profile", "quick", "--budget", "1", "--format", "json", "-q"];
+    let words =
+        ["run", "database", "--set", "clients=1", "--profile", "quick", "--budget", "1", "--format", "json", "-q"];
     let stated = |more: &[&str]| {
         // As it was written: what reads a record adds to older ones what their command tells.
         let run: Run = serde_json::from_str(&home.says(&[&words[..], more].concat()).out).unwrap();
-        assert!(run.measurements.iter().any(|m| m.probe == "database.throughput" && m.estimate.is_some()), "{:?}", run.measurements);
-        let of_a_server = Some(Descriptor { depends_on_host: Some(HostDependence::Server), ..Descriptor::of(&table::DATABASE) });
+        assert!(
+            run.measurements.iter().any(|m| m.probe == "database.throughput" && m.estimate.is_some()),
+            "{:?}",
+            run.measurements
+        );
+        let of_a_server =
+            Some(Descriptor { depends_on_host: Some(HostDependence::Server), ..Descriptor::of(&table::DATABASE) });
         assert!(run.measurements.iter().all(|m| m.descriptor == of_a_server), "{:?}", run.measurements);
-        assert!(!run.measurements.iter().any(|m| m.params.to_string().contains(home.path().to_str().unwrap())), "no path is stated");
-        let keys = |m: &fingerpost_record::Measurement| m.params.only(|key, _| ["server_prefix", "dir_fs"].contains(&key)).to_string();
+        assert!(
+            !run.measurements.iter().any(|m| m.params.to_string().contains(home.path().to_str().unwrap())),
+            "no path is stated"
+        );
+        let keys = |m: &fingerpost_record::Measurement| {
+            m.params.only(|key, _| ["server_prefix", "dir_fs"].contains(&key)).to_string()
+        };
         let mut all: Vec<String> = run.measurements.iter().map(keys).collect();
         all.dedup();
         (all, run.host.filesystem.kind)
@@ -151,12 +183,18 @@ fn rows_of_a_server_state_the_words_before_its_command_and_the_file_system_of_a_
 fn list_tells_what_every_probe_times() {
     let home = Home::with(&[]);
     let all = home.says(&["list"]).well();
-    assert!(["syscall.null", "process.fork", "parallel.vm", "memory.copy"].iter().all(|name| all.contains(name)), "{all}");
+    assert!(
+        ["syscall.null", "process.fork", "parallel.vm", "memory.copy"].iter().all(|name| all.contains(name)),
+        "{all}"
+    );
     assert!(home.says(&["list", "syscall.null"]).well().contains("getppid"));
     let json: serde_json::Value = serde_json::from_str(&home.says(&["list", "--format", "json"]).well()).unwrap();
     assert!(json.as_array().unwrap().iter().all(|entry| entry["name"].is_string() && entry["kind"].is_string()));
     let family = home.says(&["list", "sync"]).well();
-    assert!(family.contains("sync.mutex") && family.contains("sync.condvar") && !family.contains("syscall.null"), "{family}");
+    assert!(
+        family.contains("sync.mutex") && family.contains("sync.condvar") && !family.contains("syscall.null"),
+        "{family}"
+    );
     home.says(&["list", "nothing.*"]).refused();
 }
 
@@ -166,9 +204,14 @@ fn list_tells_of_a_published_figure_that_no_probe_measures_what_stands_beside_it
     let text = home.says(&["list", "lmbench.null_io"]).well();
     assert!(text.contains("null I/O") && text.contains("the mean of syscall.read and syscall.write"), "{text}");
     assert!(text.contains("neither of the two alone is equal to it") && !text.contains("unit"), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&home.says(&["list", "lmbench", "--format", "json"]).well()).unwrap();
-    let of = |name: &str| json.as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap()["mean_of"].clone();
-    assert_eq!((of("lmbench.null_io"), of("lmbench.select_files").is_null()), (serde_json::json!(["syscall.read", "syscall.write"]), true));
+    let json: serde_json::Value =
+        serde_json::from_str(&home.says(&["list", "lmbench", "--format", "json"]).well()).unwrap();
+    let of =
+        |name: &str| json.as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap()["mean_of"].clone();
+    assert_eq!(
+        (of("lmbench.null_io"), of("lmbench.select_files").is_null()),
+        (serde_json::json!(["syscall.read", "syscall.write"]), true)
+    );
     assert!(!home.says(&["list"]).well().contains("lmbench.null_io"), "nothing here measures it");
     let refused = home.says(&["run", "lmbench.null_io"]).refused();
     assert!(refused.contains("it is the mean of syscall.read and syscall.write"), "{refused}");

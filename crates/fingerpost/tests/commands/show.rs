@@ -23,8 +23,13 @@ fn show_finds_a_run_by_every_name_it_has() {
     let home = two_runs();
     let (first, second) = (fixture::run().id, fixture::later_run().id);
     let path = home.runs().join(format!("{first}.json"));
-    let names =
-        [("latest", &second), ("latest~1", &first), (first.as_str(), &first), ("20260103", &second), (path.to_str().unwrap(), &first)];
+    let names = [
+        ("latest", &second),
+        ("latest~1", &first),
+        (first.as_str(), &first),
+        ("20260103", &second),
+        (path.to_str().unwrap(), &first),
+    ];
     for (name, id) in names {
         assert_eq!(id_of(&home.says(&["show", name]).well()), id, "{name}");
     }
@@ -95,8 +100,12 @@ fn a_reader_that_leaves_early_is_no_error() {
     long.measurements = vec![row; 1_500];
     let home = Home::with(&[long]);
     for format in ["table", "json", "csv", "markdown"] {
-        let mut child =
-            home.command(&["show", "latest", "--format", format]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = home
+            .command(&["show", "latest", "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut first = vec![];
         BufReader::with_capacity(64, child.stdout.take().unwrap()).read_until(b'a', &mut first).unwrap();
         let said = Said::of(&child.wait_with_output().unwrap());
@@ -164,7 +173,8 @@ fn the_archive_lists_takes_gives_and_removes() {
     let list = home.says(&["archive", "list"]).well();
     let lines: Vec<&str> = list.lines().collect();
     assert!(lines.len() == 3 && lines[1].starts_with(&second) && lines[2].starts_with(&first), "{list}");
-    let json: serde_json::Value = serde_json::from_str(&home.says(&["archive", "list", "--format", "json"]).well()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&home.says(&["archive", "list", "--format", "json"]).well()).unwrap();
     assert_eq!(json[0]["id"], second.as_str());
     assert_eq!(json[1]["hostname"], "small-guest");
 
@@ -183,7 +193,11 @@ fn verify_names_each_bad_file() {
     fs::write(home.runs().join("broken\u{1b}[2J.json"), "{").unwrap();
     let said = home.says(&["archive", "verify"]);
     assert_eq!((said.status, said.out.as_str()), (2, "2 of 3 runs are whole\n"));
-    assert!(said.err.contains("broken\u{fffd}[2J.json is not a complete run") && !said.err.contains('\u{1b}'), "{:?}", said.err);
+    assert!(
+        said.err.contains("broken\u{fffd}[2J.json is not a complete run") && !said.err.contains('\u{1b}'),
+        "{:?}",
+        said.err
+    );
     let list = home.says(&["archive", "list"]).well();
     assert!(list.contains("broken") && !list.contains('\u{1b}'));
     assert!(id_of(&home.says(&["show", "latest"]).well()).starts_with("20260103"), "a broken file is no run");
@@ -208,7 +222,11 @@ fn the_report_is_one_file_and_replaces_none_that_it_cannot() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg") && page.contains(&fixture::later_run().id));
     let streamed = home.says(&["report", "latest", "-o", "/dev/stdout"]).well();
     assert_eq!(streamed, page);
-    assert!(home.says(&["report", "latest", "-o", "no/such/dir/r.html"]).refused().contains("cannot write no/such/dir/r.html"));
+    assert!(
+        home.says(&["report", "latest", "-o", "no/such/dir/r.html"])
+            .refused()
+            .contains("cannot write no/such/dir/r.html")
+    );
     assert!(home.says(&["report", "latest", "-o", "."]).refused().contains("cannot write"));
 }
 
@@ -257,13 +275,19 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
     ] {
         let found = home.completes(words);
         assert!(found.iter().any(|f| f == wanted), "{words:?}: {found:?}");
-        assert!(found.iter().all(|f| f.starts_with(words[words.len() - 1]) && !f.contains(['$', '\u{1b}', ' '])), "{words:?}: {found:?}");
+        assert!(
+            found.iter().all(|f| f.starts_with(words[words.len() - 1]) && !f.contains(['$', '\u{1b}', ' '])),
+            "{words:?}: {found:?}"
+        );
     }
     assert_eq!(home.completes(&["show", "no-such-run"]), [""; 0]);
     // What is labelled or removed lies in the archive: no published system does.
     for verb in ["export", "label", "note", "remove"] {
         let found = home.completes(&["archive", verb, ""]);
-        assert!(found.contains(&"latest".to_owned()) && !found.iter().any(|run| run.starts_with("ref:")), "{verb}: {found:?}");
+        assert!(
+            found.contains(&"latest".to_owned()) && !found.iter().any(|run| run.starts_with("ref:")),
+            "{verb}: {found:?}"
+        );
     }
 }
 
@@ -272,10 +296,17 @@ fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
     let home = Home::with(&[]);
     let script = home.says(&["completions", "bash"]).well();
     let bin = std::path::Path::new(env!("CARGO_BIN_EXE_fingerpost")).parent().unwrap();
-    let path = std::env::join_paths([bin.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap();
+    let path = std::env::join_paths(
+        [bin.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    )
+    .unwrap();
     // As bash sets them where its COMP_WORDBREAKS are those that it begins with.
     for (line, words, wanted) in [
-        ("fingerpost run database --set engine=m", &["fingerpost", "run", "database", "--set", "engine", "=", "m"][..], &["mariadb"][..]),
+        (
+            "fingerpost run database --set engine=m",
+            &["fingerpost", "run", "database", "--set", "engine", "=", "m"][..],
+            &["mariadb"][..],
+        ),
         (
             "fingerpost run database --set engine=",
             &["fingerpost", "run", "database", "--set", "engine", "="],
@@ -286,7 +317,8 @@ fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
     ] {
         let last = words.last().filter(|word| **word != "=").unwrap_or(&"");
         let ask = format!(
-            "{script}\nCOMP_LINE=$1 COMP_POINT=${{#1}} COMP_CWORD=$(($# - 3)) COMP_WORDS=(\"${{@:3}}\")\n_fingerpost_complete fingerpost \"$2\"\n\
+            "{script}\nCOMP_LINE=$1 COMP_POINT=${{#1}} COMP_CWORD=$(($# - 3)) COMP_WORDS=(\"${{@:3}}\")\n\
+             _fingerpost_complete fingerpost \"$2\"\n\
              printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let mut bash = std::process::Command::new("bash");
@@ -300,7 +332,18 @@ fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
 #[test]
 fn what_run_really_writes_conforms_to_the_committed_schema() {
     let home = Home::with(&[]);
-    let said = home.says(&["run", "syscall.null", "clock.gettime", "--profile", "quick", "--budget", "1", "--format", "json", "--quiet"]);
+    let said = home.says(&[
+        "run",
+        "syscall.null",
+        "clock.gettime",
+        "--profile",
+        "quick",
+        "--budget",
+        "1",
+        "--format",
+        "json",
+        "--quiet",
+    ]);
     assert!(matches!(said.status, 0 | 3), "{}", said.err);
     let schema = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run.schema.json")).unwrap();
     let schema: serde_json::Value = serde_json::from_slice(&schema).unwrap();
@@ -318,7 +361,10 @@ fn a_reference_shows_all_that_its_source_tells_and_nothing_that_nobody_told() {
     // Eleven rounds; 509 and 72 ticks are 8.483 s and 1.200 s.
     assert!(site.contains("8.483 s") && site.contains("7.069") && site.contains("15 June 1996"), "{site}");
     let launch = home.says(&["show", "ref:launch-10.1"]).well();
-    assert!(launch.contains("cpu user: 47.7 %") && launch.contains("pageins: 2304") && launch.contains("our guess"), "{launch}");
+    assert!(
+        launch.contains("cpu user: 47.7 %") && launch.contains("pageins: 2304") && launch.contains("our guess"),
+        "{launch}"
+    );
     let mysql = home.says(&["show", "ref:g5-2.7-darwin"]).well();
     assert!(mysql.contains("CPU use, at least: 1.65 CPUs") && mysql.contains("prints 25 % for 50 clients"), "{mysql}");
     let report = home.path().join("site.html");

@@ -1,5 +1,5 @@
-//! What README.md, docs/tour.md and the moving pictures show is what the program prints: of runs that were recorded once (`tests/shown`) they are made
-//! anew by `bench/shown`, and compared.
+//! What README.md, docs/tour.md and the moving pictures show is what the program prints: of runs that were recorded
+//! once (`tests/shown`) they are made anew by `bench/shown`, and compared.
 
 use std::path::Path;
 use std::process::Command;

@@ -68,7 +68,8 @@ fn a_site_goes_in_is_changed_and_comes_out() {
     assert_eq!(site(&[&"ls", &dir.join("section0")]).status.code(), Some(2));
 }
 
-/// kill -9 at a moment that differs from turn to turn. Everything that was said to be stored is there, and the file is whole.
+/// kill -9 at a moment that differs from turn to turn. Everything that was said to be stored is there, and the file is
+/// whole.
 #[test]
 fn what_was_said_to_be_stored_survives_kill_9() {
     let base = tempfile::tempdir().unwrap();
@@ -110,7 +111,11 @@ fn what_was_said_to_be_stored_survives_kill_9() {
         // A writer comes first: redb has a writer put right what a killed one left.
         assert!(site(&[&"put", &file, &"last.txt", &"/dev/null"]).status.success(), "{store}");
         for (turn, name) in acknowledged {
-            assert_eq!(site(&[&"get", &file, &name]).stdout, format!("content {turn} ").repeat(3000).as_bytes(), "{store} {name}");
+            assert_eq!(
+                site(&[&"get", &file, &name]).stdout,
+                format!("content {turn} ").repeat(3000).as_bytes(),
+                "{store} {name}"
+            );
         }
         let out = base.path().join(format!("{store}-out"));
         assert!(site(&[&"export", &file, &out]).status.success());
@@ -131,7 +136,9 @@ fn a_killed_import_leaves_the_old_file_or_a_whole_new_one() {
         let file = base.path().join(store);
         assert!(site(&[&"import", &old, &file, &"--store", &store]).status.success());
         let begun = Instant::now();
-        assert!(site(&[&"import", &new, &base.path().join("other"), &"--store", &store, &"--replace"]).status.success());
+        assert!(
+            site(&[&"import", &new, &base.path().join("other"), &"--store", &store, &"--replace"]).status.success()
+        );
         let whole = begun.elapsed();
         for turn in 1..8u32 {
             let mut child = fingerpost()
@@ -168,7 +175,8 @@ fn a_site_is_served_on_loopback_until_the_person_ends_it() {
     let file = base.path().join("odb");
     assert!(site(&[&"import", &dir, &file]).status.success());
     for from in [&dir, &file] {
-        let mut child = fingerpost().args(["site", "serve", "--from"]).arg(from).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            fingerpost().args(["site", "serve", "--from"]).arg(from).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().split("http://").nth(1).unwrap().trim_end_matches('/').to_owned();
@@ -235,20 +243,41 @@ fn a_run_has_a_row_for_every_contestant_and_the_sources_table() {
     let rounds: Vec<_> = rows.iter().filter(|r| r["probe"] == "site.round" && r["outcome"] != "skipped").collect();
     assert!(rounds.len() >= 10 && rounds.iter().all(|r| r["processes"][0]["samples"].as_array().unwrap().len() == 22));
     assert!(!table.contains("From the start"), "nothing was measured from the start: {table}");
-    let bad = fingerpost().env("FINGERPOST_HOME", base.path()).args(["run", "site", "--set", "store=oracle"]).output().unwrap();
+    let bad = fingerpost()
+        .env("FINGERPOST_HOME", base.path())
+        .args(["run", "site", "--set", "store=oracle"])
+        .output()
+        .unwrap();
     assert!(bad.status.code() != Some(0) && text(&bad).contains("oracle"));
 }
 
 /// A short run of rounds from the start: its standard output, what it said beside, and its rows.
 fn warming(base: &Path, more: &[&str]) -> (String, Vec<serde_json::Value>) {
     let run = base.join("run.json");
-    let set = ["--set", "state=warming", "--set", "pages=60", "--set", "parts=rounds", "--set", "store=files-open,lmdb-loaded,lmdb"];
+    let set = [
+        "--set",
+        "state=warming",
+        "--set",
+        "pages=60",
+        "--set",
+        "parts=rounds",
+        "--set",
+        "store=files-open,lmdb-loaded,lmdb",
+    ];
     let mut command = fingerpost();
-    command.env("FINGERPOST_HOME", base).env("TMPDIR", base).args(["run", "site", "--profile", "quick", "--budget", "1"]);
+    command.env("FINGERPOST_HOME", base).env("TMPDIR", base).args([
+        "run",
+        "site",
+        "--profile",
+        "quick",
+        "--budget",
+        "1",
+    ]);
     let output = command.args(set).args(more).arg("-o").arg(&run).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
     let json: serde_json::Value = serde_json::from_slice(&fs::read(&run).unwrap()).unwrap();
-    let rows = json["measurements"].as_array().unwrap().iter().filter(|r| r["probe"] == "site.round").cloned().collect();
+    let rows =
+        json["measurements"].as_array().unwrap().iter().filter(|r| r["probe"] == "site.round").cloned().collect();
     (text(&output), rows)
 }
 
@@ -261,12 +290,15 @@ fn rounds_from_the_start_are_told_one_by_one() {
     let (limited, free): (Vec<_>, Vec<_>) = rows.iter().partition(|r| !r["params"]["memory"].is_null());
     assert_eq!((limited.len(), free.len()), (3, 3));
     assert!(
-        free.iter().all(|r| r["params"]["state"] == "warming" && r["processes"][0]["samples"].as_array().unwrap().len() == 11),
+        free.iter()
+            .all(|r| r["params"]["state"] == "warming" && r["processes"][0]["samples"].as_array().unwrap().len() == 11),
         "{free:?}"
     );
     // Without leave no memory is limited, and no figure says that it was.
     assert!(
-        limited.iter().all(|r| r["outcome"] == "skipped" && r["reason"].as_str().unwrap().contains("--allow-system-changes")),
+        limited
+            .iter()
+            .all(|r| r["outcome"] == "skipped" && r["reason"].as_str().unwrap().contains("--allow-system-changes")),
         "{limited:?}"
     );
 }
@@ -282,16 +314,20 @@ fn memory_is_limited_while_a_site_loads() {
     let base = tempfile::tempdir().unwrap();
     let (said, rows) = warming(base.path(), &["--set", "memory=8M", "--allow-system-changes"]);
     let measured = |r: &serde_json::Value| r["outcome"] == "measured" && r["params"]["memory"] == 8 << 20;
-    let refused = |r: &serde_json::Value| r["outcome"] == "skipped" && !r["reason"].as_str().unwrap_or_default().is_empty();
+    let refused =
+        |r: &serde_json::Value| r["outcome"] == "skipped" && !r["reason"].as_str().unwrap_or_default().is_empty();
     assert!(rows.len() == 3 && (rows.iter().all(measured) || rows.iter().all(refused)), "{said} {rows:?}");
     if rows.iter().all(measured) {
         // Sixty pages are far less than that.
         assert!(said.contains("with memory=8M no reader reached the limit, which changed nothing"), "{said}");
         let counter = |r: &serde_json::Value, name: &str| r["processes"][0]["counters"][name].as_f64();
-        let counted = |r: &serde_json::Value| counter(r, "memory_bytes").is_some_and(|b| b > 0.0 && b < f64::from(8 << 20));
+        let counted =
+            |r: &serde_json::Value| counter(r, "memory_bytes").is_some_and(|b| b > 0.0 && b < f64::from(8 << 20));
         assert!(rows.iter().all(|r| counted(r) && counter(r, "memory_limit_met") == Some(0.0)), "{rows:?}");
     }
     let group = "fingerpost-site-";
-    let left = |dir: &str| fs::read_dir(dir).into_iter().flatten().flatten().any(|e| e.file_name().to_string_lossy().starts_with(group));
+    let left = |dir: &str| {
+        fs::read_dir(dir).into_iter().flatten().flatten().any(|e| e.file_name().to_string_lossy().starts_with(group))
+    };
     assert!(!left("/sys/fs/cgroup") && !left("/sys/fs/cgroup/memory"), "no group is left");
 }

@@ -160,7 +160,8 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// Commands that have no line in [`COMMANDS`], and why.
-const WITHOUT: &[(&str, &str)] = &[("serve", "goes on until it is stopped"), ("completions", "for a shell"), ("man", "for man")];
+const WITHOUT: &[(&str, &str)] =
+    &[("serve", "goes on until it is stopped"), ("completions", "for a shell"), ("man", "for man")];
 
 /// The names of a command's own commands, as its help lists them.
 fn commands(home: &Home, of: &[&str]) -> Vec<String> {
@@ -181,7 +182,8 @@ fn no_line_of_any_command_is_longer_than_the_terminal_is_wide() {
         let tried = COMMANDS.iter().any(|line| line.split(' ').next() == Some(name));
         assert!(tried || WITHOUT.iter().any(|(without, _)| without == name), "{name} is tried nowhere");
     }
-    let long: Vec<String> = COMMANDS.iter().flat_map(|line| too_long(&home, &line.split(' ').collect::<Vec<_>>())).collect();
+    let long: Vec<String> =
+        COMMANDS.iter().flat_map(|line| too_long(&home, &line.split(' ').collect::<Vec<_>>())).collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
@@ -228,10 +230,16 @@ fn no_line_of_any_help_is_longer_than_the_terminal_is_wide() {
 #[test]
 fn who_types_the_bare_name_sees_the_help_as_it_is_laid_out() {
     let home = Home::with(&[]);
-    let lines = |words: &[&str]| plain(&at_terminal(&mut home.command(words))).lines().map(str::to_owned).collect::<Vec<_>>();
+    let lines =
+        |words: &[&str]| plain(&at_terminal(&mut home.command(words))).lines().map(str::to_owned).collect::<Vec<_>>();
     let (bare, asked) = (lines(&[]), lines(&["--help"]));
     let commands = |lines: &[String]| {
-        lines.iter().skip_while(|line| *line != "Commands:").take_while(|line| !line.is_empty()).cloned().collect::<Vec<_>>()
+        lines
+            .iter()
+            .skip_while(|line| *line != "Commands:")
+            .take_while(|line| !line.is_empty())
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert!(commands(&bare).len() > 10, "{bare:?}");
     assert_eq!(commands(&bare), commands(&asked));
@@ -310,9 +318,12 @@ fn the_beginning_of_a_run_with_a_wrong_digit_is_answered_with_the_run() {
     let home = Home::with(&[fixture::run()]);
     let id = fixture::run().id;
     let wrong = format!("{}Y", &id[..12]);
-    for words in
-        [vec!["show", &wrong], vec!["report", &wrong, "-o", "x.html"], vec!["compare", &wrong, "latest"], vec!["archive", "remove", &wrong]]
-    {
+    for words in [
+        vec!["show", &wrong],
+        vec!["report", &wrong, "-o", "x.html"],
+        vec!["compare", &wrong, "latest"],
+        vec!["archive", "remove", &wrong],
+    ] {
         let said = home.says(&words).refused();
         assert!(said.contains(&format!("did you mean “{id}”?")), "{words:?}: {said}");
     }

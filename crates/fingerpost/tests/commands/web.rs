@@ -32,13 +32,18 @@ fn the_default_server_gives_a_row_for_each_number_of_connections() {
         }
     }
     let seen = run["observations"].as_array().unwrap();
-    assert!(seen.iter().any(|o| o["workload"] == "web" && o["observer"] == "client" && o["totals"]["cpu.seconds"].as_f64() > Some(0.0)));
+    assert!(seen.iter().any(|o| o["workload"] == "web"
+        && o["observer"] == "client"
+        && o["totals"]["cpu.seconds"].as_f64() > Some(0.0)));
 }
 
 #[test]
 fn an_open_loop_prints_its_latency_from_both_starts() {
     let run = web(&["connections=10", "rate=200"]);
-    assert!(rows(&run, "web.desktop").is_empty(), "a quick run has no time for a desktop's tasks, unless they are asked for");
+    assert!(
+        rows(&run, "web.desktop").is_empty(),
+        "a quick run has no time for a desktop's tasks, unless they are asked for"
+    );
     let from: Vec<&str> = rows(&run, "web.latency").iter().map(|r| r["params"]["from"].as_str().unwrap()).collect();
     assert_eq!(from, ["sent", "intended"]);
 }

@@ -46,7 +46,9 @@ fn the_published_timings_are_analysed_like_a_run() {
     let found = json(&home.says(&["zerofill", "ref:zerofill-cube-450", "--format", "json"]).well());
     // Part IV, mmap: 9.7, 41.0, 11.1, 65.9 µs; the zero-filling by hand is 18.5625.
     assert!(
-        (found["derived"]["zerofill"].as_f64().unwrap() / found["given"]["alloc_1"]["value"].as_f64().unwrap() - 18.5625 / 9.7).abs()
+        (found["derived"]["zerofill"].as_f64().unwrap() / found["given"]["alloc_1"]["value"].as_f64().unwrap()
+            - 18.5625 / 9.7)
+            .abs()
             < 1e-6
     );
     assert!(found["fit"].is_null());
@@ -72,7 +74,11 @@ fn a_run_is_measured_shown_analysed_and_reported() {
     ];
     let said = home.says(&words);
     assert_eq!(said.status, 0, "{} {}", said.out, said.err);
-    assert!(said.out.contains("Zero-filling, taken apart") && said.out.contains("Given: four timings of mmap"), "{}", said.out);
+    assert!(
+        said.out.contains("Zero-filling, taken apart") && said.out.contains("Given: four timings of mmap"),
+        "{}",
+        said.out
+    );
     let found = json(&home.says(&["zerofill", "latest", "--format", "json"]).well());
     for key in ["alloc_1", "touch_1", "alloc_2", "touch_2"] {
         assert!(found["given"][key]["value"].as_f64().unwrap() > 0.0, "{found}");
@@ -82,9 +88,12 @@ fn a_run_is_measured_shown_analysed_and_reported() {
     let csv = home.says(&["zerofill", "latest", "--format", "csv"]).well();
     assert!(csv.starts_with("field,pages,value,low,high\n") && csv.lines().all(|l| l.split(',').count() == 5), "{csv}");
     let markdown = home.says(&["show", "latest", "--format", "markdown"]).well();
-    for part in
-        ["## Zero-filling, taken apart", "| 1p alloc + fault |", "= 2p alloc − 1p alloc", "## The article's guesses on this machine"]
-    {
+    for part in [
+        "## Zero-filling, taken apart",
+        "| 1p alloc + fault |",
+        "= 2p alloc − 1p alloc",
+        "## The article's guesses on this machine",
+    ] {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }
     let csv = home.says(&["show", "latest", "--format", "csv"]).well();
@@ -99,11 +108,20 @@ fn a_run_is_measured_shown_analysed_and_reported() {
 #[test]
 fn the_loop_goes_on_until_it_is_stopped_and_then_gives_what_it_has() {
     let home = Home::with(&[]);
-    let mut child =
-        home.command(&["zerofill", "--loop", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = home
+        .command(&["zerofill", "--loop", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // A line per round, in a pipe: it ends only by itself if it is broken, and then this finds the end of the text instead.
-    let third = lines.by_ref().map(|l| l.unwrap()).find(|l| l.starts_with("round 3:")).expect("it ended before the third round");
+    // A line per round, in a pipe: it ends only by itself if it is broken, and then this finds the end of the text
+    // instead.
+    let third = lines
+        .by_ref()
+        .map(|l| l.unwrap())
+        .find(|l| l.starts_with("round 3:"))
+        .expect("it ended before the third round");
     assert!(third.contains("2p touched") && third.contains('±'), "{third}");
     let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());

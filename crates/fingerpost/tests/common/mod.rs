@@ -75,7 +75,10 @@ impl Home {
     #[allow(dead_code, reason = "not every test completes words")]
     pub fn completes(&self, words: &[&str]) -> Vec<String> {
         let mut command = self.command(&[&["--", "fingerpost"], words].concat());
-        command.env("FINGERPOST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string()).env("_CLAP_IFS", "\n");
+        command
+            .env("FINGERPOST_COMPLETE", "bash")
+            .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
+            .env("_CLAP_IFS", "\n");
         Said::of(&command.output().unwrap()).well().lines().map(str::to_owned).collect()
     }
 }
@@ -91,7 +94,11 @@ impl Said {
     /// The texts and the status of a finished command.
     pub fn of(output: &Output) -> Said {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        Said { status: output.status.code().expect("it was not killed"), out: text(&output.stdout), err: text(&output.stderr) }
+        Said {
+            status: output.status.code().expect("it was not killed"),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
     }
 
     /// Standard output of a command that did all and complained of nothing.
@@ -106,7 +113,11 @@ impl Said {
     pub fn refused(self) -> String {
         assert_eq!(self.status, 2, "{} {}", self.out, self.err);
         assert_eq!(self.err.lines().count(), 1, "{}", self.err);
-        assert!(self.err.starts_with("fingerpost: ") && !self.err.trim_end().contains(fingerpost_record::text::misleads), "{:?}", self.err);
+        assert!(
+            self.err.starts_with("fingerpost: ") && !self.err.trim_end().contains(fingerpost_record::text::misleads),
+            "{:?}",
+            self.err
+        );
         self.err
     }
 }

@@ -1,4 +1,5 @@
-//! How long a dump of the data takes to import: the article had it take up to 8 times longer on one system than on others.
+//! How long a dump of the data takes to import: the article had it take up to 8 times longer on one system than on
+//! others.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 /// A dump of the data set, from the first statement sent until the last is committed.
-pub const OF_IMPORT: Definition = Definition { table: &table::DATABASE, probe: "database.import", ..Definition::LATENCY };
+pub const OF_IMPORT: Definition =
+    Definition { table: &table::DATABASE, probe: "database.import", ..Definition::LATENCY };
 /// Imports that a figure needs, and the most.
 const ENOUGH: usize = 3;
 const MOST: usize = 9;
@@ -25,8 +27,14 @@ pub fn params(of_a_step: &Params) -> Params {
     of_a_step.without(OF_USERS)
 }
 
-/// Imports again and again until there are enough, and further while there is time; tells the row each time. What fails is the row's reason.
-pub fn repeat(params: &Params, time: Duration, sink: &mut dyn Sink, import: &mut dyn FnMut() -> Result<Imported, LabError>) {
+/// Imports again and again until there are enough, and further while there is time; tells the row each time. What fails
+/// is the row's reason.
+pub fn repeat(
+    params: &Params,
+    time: Duration,
+    sink: &mut dyn Sink,
+    import: &mut dyn FnMut() -> Result<Imported, LabError>,
+) {
     let begun = Instant::now();
     let mut all: Vec<Imported> = Vec::new();
     while !sink.interrupted() && all.len() < MOST && (all.len() < ENOUGH || begun.elapsed() < time) {

@@ -86,12 +86,14 @@ impl Repetitions {
         of.row(self.params.clone(), processes, percentiles, self.doubt(), none)
     }
 
-    /// What speaks against the figures: the client was the limit in at least half of the repetitions, or too much went wrong.
+    /// What speaks against the figures: the client was the limit in at least half of the repetitions, or too much went
+    /// wrong.
     fn doubt(&self) -> Option<String> {
         let errors: u64 = self.steps.iter().flat_map(|s| s.client.errors.values()).sum();
         let done: u64 = self.steps.iter().map(|s| s.transactions).sum();
         if errors as f64 > TOLERABLE_ERRORS * (errors + done) as f64 {
-            let kinds: Vec<String> = rows::errors(&self.steps).iter().map(|(kind, n)| format!("{n} × {kind}")).collect();
+            let kinds: Vec<String> =
+                rows::errors(&self.steps).iter().map(|(kind, n)| format!("{n} × {kind}")).collect();
             return Some(format!("{errors} of {} transactions failed: {}", errors + done, kinds.join(", ")));
         }
         let saturated: Vec<&String> = self.steps.iter().filter_map(|s| s.client.saturated.as_ref()).collect();
@@ -103,7 +105,13 @@ impl Repetitions {
         let seconds: f64 = self.steps.iter().map(|s| s.elapsed.as_secs_f64()).sum();
         let transactions = self.steps.iter().map(|s| s.transactions).sum();
         let under_way = self.params.int("clients")? as f64;
-        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way, doubt: self.doubt() })
+        (seconds > 0.0).then(|| Measured {
+            params: self.params.clone(),
+            transactions,
+            seconds,
+            under_way,
+            doubt: self.doubt(),
+        })
     }
 
     /// The client's account of all repetitions together; nothing when there was none.
@@ -189,14 +197,27 @@ mod tests {
     #[test]
     fn a_figure_of_the_client_is_not_trusted() {
         let saturated = |yes: bool| {
-            let client = ClientReport { saturated: yes.then(|| "its own CPU was the limit".to_owned()), ..ClientReport::default() };
+            let client = ClientReport {
+                saturated: yes.then(|| "its own CPU was the limit".to_owned()),
+                ..ClientReport::default()
+            };
             Step { client, ..step(1000) }
         };
         let rows = repetitions([saturated(true), saturated(true), saturated(false)]).rows();
-        assert_eq!((rows[0].outcome, rows[0].reason.as_deref()), (Outcome::Untrusted, Some("its own CPU was the limit")));
-        assert_eq!(repetitions([saturated(true), saturated(false), saturated(false)]).rows()[0].outcome, Outcome::Measured);
+        assert_eq!(
+            (rows[0].outcome, rows[0].reason.as_deref()),
+            (Outcome::Untrusted, Some("its own CPU was the limit"))
+        );
+        assert_eq!(
+            repetitions([saturated(true), saturated(false), saturated(false)]).rows()[0].outcome,
+            Outcome::Measured
+        );
         let doubts = |saturations: [bool; 3]| repetitions(saturations.map(saturated)).measured().unwrap().doubt;
-        assert_eq!(doubts([true, true, false]).as_deref(), Some("its own CPU was the limit"), "who explains the step knows it too");
+        assert_eq!(
+            doubts([true, true, false]).as_deref(),
+            Some("its own CPU was the limit"),
+            "who explains the step knows it too"
+        );
         assert_eq!(doubts([true, false, false]), None);
     }
 

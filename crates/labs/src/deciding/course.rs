@@ -150,7 +150,11 @@ mod tests {
         assert!((e.value - 1.5).abs() < 0.02 && e.low > 1.4 && e.high < 1.6, "{e:?}");
         let course = course(Change::Weight, 2000.0, 1e-3);
         let whole = course.settle_s + course.stretch_s;
-        assert!(!server.changed && (server.longest - whole).abs() < 1e-9, "each change is undone with its stretch: {}", server.longest);
+        assert!(
+            !server.changed && (server.longest - whole).abs() < 1e-9,
+            "each change is undone with its stretch: {}",
+            server.longest
+        );
     }
 
     #[test]
@@ -190,7 +194,8 @@ mod tests {
                 Ok(asked.filter(|_| self.0.stretches != 4))
             }
         }
-        let found = carry_out(&mut Torn(&mut server), &course(Change::Weight, 2000.0, 1e-3), experiment(), Measure::Rate);
+        let found =
+            carry_out(&mut Torn(&mut server), &course(Change::Weight, 2000.0, 1e-3), experiment(), Measure::Rate);
         assert_eq!((found.pairs.len(), found.answer), (9, Answer::Faster));
     }
 }

@@ -1,7 +1,8 @@
-//! What can be changed here for a server: its weight, its quota, its CPUs, its neighbours, its clients' CPUs, huge pages.
+//! What can be changed here for a server: its weight, its quota, its CPUs, its neighbours, its clients' CPUs, huge
+//! pages.
 //!
-//! Each change is written to a journal with its undoing before it is made, and undone within its stretch, by the guardian where the run
-//! cannot.
+//! Each change is written to a journal with its undoing before it is made, and undone within its stretch, by the
+//! guardian where the run cannot.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -61,7 +62,8 @@ pub struct Scope {
     pub subjects: Subjects,
     /// Processes of ours beside the server that may be held.
     pub own_neighbours: Vec<i32>,
-    /// Whether settings may be changed that others than ours live under: control groups with other processes in them, switches of the kernel.
+    /// Whether settings may be changed that others than ours live under: control groups with other processes in them,
+    /// switches of the kernel.
     pub beyond_ours: bool,
 }
 
@@ -69,7 +71,8 @@ pub struct Scope {
 pub fn levers(scope: &Scope) -> Vec<Lever> {
     let Some(server) = scope.subjects.servers.first() else { return Vec::new() };
     let of_server = Hierarchies::of_process(&Paths::system(), &server.to_string());
-    let clients: Vec<i32> = scope.subjects.clients.iter().copied().filter(|c| !scope.subjects.servers.contains(c)).collect();
+    let clients: Vec<i32> =
+        scope.subjects.clients.iter().copied().filter(|c| !scope.subjects.servers.contains(c)).collect();
     let mut found: Vec<Lever> = Vec::new();
     found.extend(quota(&of_server));
     found.extend(cpus(Change::Cpus, "the server", &scope.subjects.servers, of_server.cpusets()));
@@ -140,7 +143,9 @@ fn priority(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
     let weights = groups.weights(Weights::Lowered);
     let told = [
         nice.map(|nice| format!("the nice value 0 instead of {nice}")),
-        weights.first().map(|s| format!("the usual CPU weight of {} ({} instead of {})", s.group.display(), s.to, s.was)),
+        weights
+            .first()
+            .map(|s| format!("the usual CPU weight of {} ({} instead of {})", s.group.display(), s.to, s.was)),
     ];
     let what = told.into_iter().flatten().collect::<Vec<_>>().join(" and ");
     let mut acts: Vec<Act> = weights.into_iter().map(Act::Group).collect();
@@ -148,7 +153,8 @@ fn priority(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
     lever(Change::Priority, what, acts)
 }
 
-/// The server, with its clients where they are ours, before all others: groups, sessions and threads are weighed one within the other.
+/// The server, with its clients where they are ours, before all others: groups, sessions and threads are weighed one
+/// within the other.
 fn weight(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
     let Subjects { servers, clients } = &scope.subjects;
     let all: Vec<i32> = servers.iter().chain(clients.iter().filter(|c| !servers.contains(c))).copied().collect();
@@ -162,7 +168,11 @@ fn weight(scope: &Scope, groups: &Hierarchies) -> Option<Lever> {
 fn hold(own: &[i32]) -> Option<Lever> {
     let name = |pid: &i32| sample::process(*pid).map(|s| format!("{} ({pid})", s.name));
     let names: Vec<String> = own.iter().filter_map(name).collect();
-    lever(Change::Hold, format!("{} held", names.join(", ")), if names.is_empty() { Vec::new() } else { vec![Act::Stop(own.to_vec())] })
+    lever(
+        Change::Hold,
+        format!("{} held", names.join(", ")),
+        if names.is_empty() { Vec::new() } else { vec![Act::Stop(own.to_vec())] },
+    )
 }
 
 /// All CPUs and no quota for the load generator, where it has less.
@@ -171,8 +181,9 @@ fn client(clients: &[i32], of_server: &Hierarchies) -> Option<Lever> {
     let shared: Vec<PathBuf> = of_server.quotas().into_iter().map(|(s, _)| s.file).collect();
     let quotas: Vec<(Setting, f64)> = groups.quotas().into_iter().filter(|(s, _)| !shared.contains(&s.file)).collect();
     let wider = cpus(Change::Client, "the load generator", clients, Vec::new());
-    let told =
-        quotas.first().map(|(s, n)| format!("the CPU quota of the load generator's group {} lifted ({n:.2} CPUs)", s.group.display()));
+    let told = quotas.first().map(|(s, n)| {
+        format!("the CPU quota of the load generator's group {} lifted ({n:.2} CPUs)", s.group.display())
+    });
     let what: Vec<String> = wider.iter().map(|l| l.offer.what.clone()).chain(told).collect();
     let acts = quotas.into_iter().map(|(s, _)| Act::Group(s)).chain(wider.into_iter().flat_map(|l| l.acts));
     lever(Change::Client, what.join(" and "), acts.collect())
@@ -181,8 +192,13 @@ fn client(clients: &[i32], of_server: &Hierarchies) -> Option<Lever> {
 fn huge_pages() -> Option<Lever> {
     let text = std::fs::read_to_string(HUGE_PAGES).ok()?;
     let was = chosen(&text)?;
-    let acts = (was != "always").then(|| Act::Switch { file: HUGE_PAGES.into(), was: was.to_owned(), to: "always".into() });
-    lever(Change::HugePages, format!("huge pages for all new memory (always instead of {was})"), acts.into_iter().collect())
+    let acts =
+        (was != "always").then(|| Act::Switch { file: HUGE_PAGES.into(), was: was.to_owned(), to: "always".into() });
+    lever(
+        Change::HugePages,
+        format!("huge pages for all new memory (always instead of {was})"),
+        acts.into_iter().collect(),
+    )
 }
 
 /// Whether this is chosen for huge pages.
@@ -212,11 +228,13 @@ fn hindrance(lever: &Lever, scope: &Scope) -> Option<String> {
     lever.acts.iter().find_map(|act| match act {
         Act::Group(s) => s.file.parent().filter(|dir| members::of_directory(dir).iter().any(|pid| !ours.contains(pid))).map(|_| {
             format!(
-                "because other processes than the server live in its control group {}; --allow-system-changes allows it",
+                "because other processes than the server live in its control group {}; --allow-system-changes allows \
+                 it",
                 s.group.display()
             )
         }),
-        Act::Switch { .. } => Some("because it is a setting of the whole system; --allow-system-changes allows it".to_owned()),
+        Act::Switch { .. } => Some("because it is a setting of the whole system; --allow-system-changes allows \
+            it".to_owned()),
         _ => None,
     })
 }
@@ -280,19 +298,28 @@ fn step(act: &Act) -> Result<(Undo, Make<'_>), String> {
         Act::Session(pid, nice) => {
             let before = Autogroup::of(*pid).ok_or("the server has ended")?;
             let undo = Undo::Autogroup { before: before.clone() };
-            (undo, Box::new(move || before.set(*nice).map_err(|e| format!("the session's nice value cannot be set: {e}"))))
+            (
+                undo,
+                Box::new(move || before.set(*nice).map_err(|e| format!("the session's nice value cannot be set: {e}"))),
+            )
         }
         Act::Stop(pids) => {
             let known = |pid: i32| Some((pid, child::start_time(pid)?));
             let processes: Vec<(i32, u64)> = with_descendants(pids).into_iter().filter_map(known).collect();
             let undo = Undo::Continue { processes: processes.clone(), boot: boot_id() };
-            let hold = |pid: i32| child::signal(pid, libc::SIGSTOP).map_err(|e| format!("process {pid} cannot be held: {e}"));
+            let hold =
+                |pid: i32| child::signal(pid, libc::SIGSTOP).map_err(|e| format!("process {pid} cannot be held: {e}"));
             let same = |(pid, started): &&(i32, u64)| child::start_time(*pid) == Some(*started);
             (undo, Box::new(move || processes.iter().filter(same).try_for_each(|(pid, _)| hold(*pid))))
         }
         Act::Switch { file, was, to } => {
             let undo = Undo::WriteFile { path: file.clone(), content: was.clone() };
-            (undo, Box::new(move || std::fs::write(file, to).map_err(|e| format!("{} cannot be set: {e}", file.display()))))
+            (
+                undo,
+                Box::new(move || {
+                    std::fs::write(file, to).map_err(|e| format!("{} cannot be set: {e}", file.display()))
+                }),
+            )
         }
     })
 }
@@ -331,7 +358,10 @@ mod tests {
             let mut scratch = Scratch::create_in(dir.path()).unwrap();
             let mut pulled = Pulled::default();
             // Of what the lever does the threads alone: a set of CPUs needs root.
-            let lever = Lever { acts: lever.acts.iter().filter(|a| matches!(a, Act::Threads(..))).cloned().collect(), ..lever.clone() };
+            let lever = Lever {
+                acts: lever.acts.iter().filter(|a| matches!(a, Act::Threads(..))).cloned().collect(),
+                ..lever.clone()
+            };
             pulled.pull(&lever, &mut scratch, Duration::from_secs(1)).unwrap();
             assert_eq!(allowed_together(&[pid]).len(), online.len());
             pulled.release(&mut scratch).unwrap();

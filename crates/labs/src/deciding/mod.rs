@@ -28,8 +28,8 @@ const SLACK: f64 = 1.15;
 /// The nice value of the thread that changes things, so that it does so in time; where the user may have it.
 const PRIORITY: i32 = -15;
 
-/// Commands that experiment at the same time change each other's answers, and a server that one puts before all others keeps the kernel's
-/// threads from what the other waits for: they take turns on a host.
+/// Commands that experiment at the same time change each other's answers, and a server that one puts before all others
+/// keeps the kernel's threads from what the other waits for: they take turns on a host.
 const TURN: &str = "fingerpost-experiments";
 /// How long one waits for the others: a command's experiments take some ten seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,7 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Waits for the turn to experiment. `enough` ends the waiting.
 fn turn(enough: &mut dyn FnMut() -> bool) -> Result<Turn, String> {
     Turn::take(TURN, PATIENCE, enough).map_err(|why| match why {
-        NoTurn::Kept => format!("another command on this host has been experimenting for {} s; try again later", PATIENCE.as_secs()),
+        NoTurn::Kept => {
+            format!("another command on this host has been experimenting for {} s; try again later", PATIENCE.as_secs())
+        }
         NoTurn::Stopped => "it was interrupted while another command on this host experimented".to_owned(),
     })
 }
@@ -67,10 +69,12 @@ pub struct Question<'a> {
     pub own_neighbours: Vec<i32>,
 }
 
-/// Decides between the suspects of a step of a private server, where that is needed and possible: its load once more, with experiments in
-/// it. Experiments go to the sink, and the findings are returned as they are after them.
+/// Decides between the suspects of a step of a private server, where that is needed and possible: its load once more,
+/// with experiments in it. Experiments go to the sink, and the findings are returned as they are after them.
 pub fn decide(workload: &mut dyn Workload, question: &Question, sink: &mut dyn Sink) -> Vec<Finding> {
-    let Some(prepared) = prepare(workload, question).filter(|_| !sink.interrupted()) else { return question.findings.to_vec() };
+    let Some(prepared) = prepare(workload, question).filter(|_| !sink.interrupted()) else {
+        return question.findings.to_vec();
+    };
     sink.progress(&format!("{} {}: changing one thing at a time", workload.name(), question.params), 0.99);
     let experiments = match under_load(workload, question, &prepared) {
         Ok(experiments) => experiments,
@@ -110,7 +114,11 @@ fn prepare(workload: &dyn Workload, question: &Question) -> Option<Prepared> {
 }
 
 /// Loads the server once more, and carries the experiments out meanwhile.
-fn under_load(workload: &mut dyn Workload, question: &Question, prepared: &Prepared) -> Result<Vec<Experiment>, String> {
+fn under_load(
+    workload: &mut dyn Workload,
+    question: &Question,
+    prepared: &Prepared,
+) -> Result<Vec<Experiment>, String> {
     let Prepared { levers, planned, stamps } = prepared;
     let (rate, latency) = question.load;
     let by = if question.closed { Measure::Rate } else { Measure::Latency };
@@ -132,7 +140,10 @@ fn under_load(workload: &mut dyn Workload, question: &Question, prepared: &Prepa
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
         let conductor = thread::Builder::new().spawn_scoped(scope, move || conduct(each, by, scratch, stamps, &told));
-        let step = workload.step_observed(question.params, Duration::from_secs_f64(seconds * SLACK + MARGIN), &mut || _ = tell.send(()));
+        let step =
+            workload.step_observed(question.params, Duration::from_secs_f64(seconds * SLACK + MARGIN), &mut || {
+                _ = tell.send(())
+            });
         drop(tell);
         let conductor = conductor.map_err(|e| format!("the thread that changes things could not be started: {e}"))?;
         let experiments = conductor.join().map_err(|_| "the thread that changes things met a defect".to_owned())?;
@@ -218,8 +229,12 @@ impl Executor for Loaded<'_> {
         self.wait(stretch_s)?;
         let end = monotonic_ns();
         let drained = self.stamps.drain();
-        let ended: Vec<u64> =
-            drained.stamps.iter().filter(|s| (begin..end).contains(&s.end)).map(|s| s.end.saturating_sub(s.start)).collect();
+        let ended: Vec<u64> = drained
+            .stamps
+            .iter()
+            .filter(|s| (begin..end).contains(&s.end))
+            .map(|s| s.end.saturating_sub(s.start))
+            .collect();
         let requests = ended.len() as u64;
         let latency_ns = (requests > 0).then(|| ended.iter().map(|l| *l as f64).sum::<f64>() / requests as f64);
         let asked = Asked { requests, seconds: end.saturating_sub(begin) as f64 * 1e-9, latency_ns };

@@ -1,8 +1,9 @@
-//! Deciding experiments on a service that somebody else runs: only such as can do no harm, and only because the user asked for them.
+//! Deciding experiments on a service that somebody else runs: only such as can do no harm, and only because the user
+//! asked for them.
 //!
-//! Its weight is raised, its CPUs are widened, a neighbour that the user names is held for a tenth of a second at a time. Each change is
-//! journalled and undone within its stretch, by the guardian where this process cannot. The requests' answer is their mean latency, as
-//! nothing is known of the clients.
+//! Its weight is raised, its CPUs are widened, a neighbour that the user names is held for a tenth of a second at a
+//! time. Each change is journalled and undone within its stretch, by the guardian where this process cannot. The
+//! requests' answer is their mean latency, as nothing is known of the clients.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,12 +55,15 @@ pub fn on_service(running: &Running, tell: &mut dyn FnMut(&str)) -> Result<Vec<E
         own_neighbours: running.hold.to_vec(),
         beyond_ours: false,
     };
-    let levers: Vec<Lever> = levers(&scope).into_iter().filter(|lever| HARMLESS.contains(&lever.offer.change)).collect();
+    let levers: Vec<Lever> =
+        levers(&scope).into_iter().filter(|lever| HARMLESS.contains(&lever.offer.change)).collect();
     let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
     let planned = plan(running.findings, &offers, Eagerness::Asked, MOST);
     if planned.is_empty() {
         return Err(
-            "there is nothing that could be changed without harm: it has all CPUs, and who is to be held is not said (--hold)".into()
+            "there is nothing that could be changed without harm: it has all CPUs, and who is to be held is not said \
+             (--hold)"
+                .into(),
         );
     }
     let _turn = turn(&mut || running.stop.load(Ordering::Relaxed))?;
@@ -68,7 +72,8 @@ pub fn on_service(running: &Running, tell: &mut dyn FnMut(&str)) -> Result<Vec<E
     let before = rustix::process::getpriority_process(None).ok();
     // So that changes are undone in time beside busy neighbours; where the user may have it.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
-    let each = planned.iter().map(|planned| one(running, &levers[planned.offer], planned, &mut counter, &mut scratch, tell));
+    let each =
+        planned.iter().map(|planned| one(running, &levers[planned.offer], planned, &mut counter, &mut scratch, tell));
     let experiments = each.collect();
     let _ = before.map(|nice| rustix::process::setpriority_process(None, nice));
     Ok(experiments)

@@ -44,7 +44,13 @@ impl Areas {
         }
     }
 
-    fn put_up_parts(&mut self, scratch: &mut Scratch, placement: &Placement, bytes: u64, slow: Throttle) -> Result<(), String> {
+    fn put_up_parts(
+        &mut self,
+        scratch: &mut Scratch,
+        placement: &Placement,
+        bytes: u64,
+        slow: Throttle,
+    ) -> Result<(), String> {
         let page = system::page_bytes();
         let each = (bytes / placement.parts.len().max(1) as u64).div_ceil(page) * page;
         for part in &placement.parts {
@@ -58,8 +64,9 @@ impl Areas {
                     let mut device = self.attach(scratch, &backing)?;
                     if placement.throttled {
                         self.slow_down(scratch, &device, slow)?;
-                        // The kernel lets requests marked as swap pass any limit (bio_issue_as_root_blkg in blk-cgroup.h), so swap
-                        // goes to a second device, whose worker reads and writes the limited one unmarked.
+                        // The kernel lets requests marked as swap pass any limit (bio_issue_as_root_blkg in
+                        // blk-cgroup.h), so swap goes to a second device, whose worker reads and writes the limited one
+                        // unmarked.
                         device = self.attach(scratch, &device)?;
                     }
                     self.switch_on(scratch, &device, each)?;
@@ -85,11 +92,18 @@ impl Areas {
     fn make_file(&mut self, scratch: &mut Scratch, dir: &Path, bytes: u64) -> Result<PathBuf, String> {
         // The kernel names the real path in /proc/swaps and in sysfs.
         let dir = fs::canonicalize(dir).map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
-        let free = system::free_bytes(&dir).map_err(|e| format!("cannot tell the free space of {}: {e}", dir.display()))?;
+        let free =
+            system::free_bytes(&dir).map_err(|e| format!("cannot tell the free space of {}: {e}", dir.display()))?;
         if free < bytes + SPARE {
-            return Err(format!("{} has {} MiB free, and a swap file of {} MiB does not fit", dir.display(), free >> 20, bytes >> 20));
+            return Err(format!(
+                "{} has {} MiB free, and a swap file of {} MiB does not fit",
+                dir.display(),
+                free >> 20,
+                bytes >> 20
+            ));
         }
-        let (own, ticket) = scratch.directory_in(&dir).map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
+        let (own, ticket) =
+            scratch.directory_in(&dir).map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
         self.tickets.push(ticket);
         let path = own.join("swap");
         swap::make_file(&path, bytes).map_err(|e| format!("cannot make the swap file {}: {e}", path.display()))?;
@@ -97,8 +111,8 @@ impl Areas {
     }
 
     fn attach(&mut self, scratch: &mut Scratch, backing: &Path) -> Result<PathBuf, String> {
-        let attached =
-            loopdev::attach(scratch, backing).map_err(|e| format!("cannot make a loop device over {}: {e}", backing.display()))?;
+        let attached = loopdev::attach(scratch, backing)
+            .map_err(|e| format!("cannot make a loop device over {}: {e}", backing.display()))?;
         self.tickets.push(attached.ticket);
         Ok(attached.device)
     }
@@ -106,7 +120,8 @@ impl Areas {
     /// Formats a file or device of ours and switches it on, before everything that was there.
     fn switch_on(&mut self, scratch: &mut Scratch, path: &Path, bytes: u64) -> Result<(), String> {
         let trouble = |e: io::Error| {
-            let advice = if e.raw_os_error() == Some(libc::EINVAL) { " (its file system may not carry swap files)" } else { "" };
+            let advice =
+                if e.raw_os_error() == Some(libc::EINVAL) { " (its file system may not carry swap files)" } else { "" };
             format!("cannot swap to {}: {e}{advice}", path.display())
         };
         let uuid = swap::new_uuid().map_err(trouble)?;
@@ -121,9 +136,12 @@ impl Areas {
     fn partition(&mut self, scratch: &mut Scratch, path: &Path) -> Result<(), String> {
         let path = fs::canonicalize(path).map_err(|e| format!("cannot use {}: {e}", path.display()))?;
         let name = path.display();
-        let uuid = swap::uuid_of(&path).ok_or_else(|| format!("{name} is no swap area: make it one with mkswap, which overwrites it"))?;
+        let uuid = swap::uuid_of(&path)
+            .ok_or_else(|| format!("{name} is no swap area: make it one with mkswap, which overwrites it"))?;
         if swap::is_on(&path) {
-            return Err(format!("{name} is in use as swap; Fingerpost switches only what it switched on itself: swapoff it first"));
+            return Err(format!(
+                "{name} is in use as swap; Fingerpost switches only what it switched on itself: swapoff it first"
+            ));
         }
         self.record(scratch, Undo::SwapOff { path: path.clone(), uuid })?;
         swap::on(&path, swap::TOP_PRIORITY).map_err(|e| format!("cannot swap to {name}: {e}"))?;
@@ -157,7 +175,8 @@ impl Areas {
             let file = root.join(format!("blkio.throttle.{name}_device"));
             self.record(scratch, Undo::Unthrottle { file: file.clone(), device: number.clone() })?;
             let line = format!("{number} {}", limit.unwrap_or(0));
-            fs::write(&file, line).map_err(|e| format!("cannot make {} slow in {}: {e}", device.display(), file.display()))?;
+            fs::write(&file, line)
+                .map_err(|e| format!("cannot make {} slow in {}: {e}", device.display(), file.display()))?;
         }
         Ok(())
     }
@@ -172,7 +191,9 @@ pub fn switch_existing_off(scratch: &mut Scratch, available: u64) -> Result<Vec<
     let used: u64 = areas.iter().map(|area| area.used).sum();
     if used > available / 2 {
         let (used, available) = (used >> 20, available >> 20);
-        return Err(format!("existing swap holds {used} MiB, and memory has room for {available} MiB: leave it on, or free memory first"));
+        return Err(format!(
+            "existing swap holds {used} MiB, and memory has room for {available} MiB: leave it on, or free memory first"
+        ));
     }
     let mut tickets = Vec::new();
     for area in off_order(areas) {
@@ -184,8 +205,8 @@ pub fn switch_existing_off(scratch: &mut Scratch, available: u64) -> Result<Vec<
     Ok(tickets)
 }
 
-/// The order in which areas go off so that undoing, newest first, brings them back from the highest priority to the lowest: those whose
-/// priority the kernel chose are numbered as they come.
+/// The order in which areas go off so that undoing, newest first, brings them back from the highest priority to the
+/// lowest: those whose priority the kernel chose are numbered as they come.
 fn off_order(mut areas: Vec<SwapArea>) -> Vec<SwapArea> {
     areas.sort_by_key(|area| area.priority);
     areas

@@ -1,6 +1,7 @@
 //! The drive that the system is on, and the places for swap beside it: the source's “single drive” and “dual drive”.
 //!
-//! The source has the system on a partition of one drive and swap on another partition of it (single), or on a second drive (dual).
+//! The source has the system on a partition of one drive and swap on another partition of it (single), or on a second
+//! drive (dual).
 
 use std::path::{Path, PathBuf};
 
@@ -74,19 +75,27 @@ impl Drives {
         self.system_known()?;
         let system = list(&self.system.disks);
         if place.disks.is_empty() {
-            return Err(format!("it cannot be told which drive {name} is on, and `{}` needs {}", drive.word(), drive.wanted()));
+            return Err(format!(
+                "it cannot be told which drive {name} is on, and `{}` needs {}",
+                drive.word(),
+                drive.wanted()
+            ));
         }
         let shared = !place.disks.is_disjoint(&self.system.disks);
         match drive {
-            Drive::Other if shared => {
-                Err(format!("{name} is on {system}, as the system is, and `dual` needs another drive: that would be `single`"))
-            }
+            Drive::Other if shared => Err(format!(
+                "{name} is on {system}, as the system is, and `dual` needs another drive: that would be `single`"
+            )),
             Drive::Same if place.disks != self.system.disks => {
                 let other = list(&place.disks);
-                Err(format!("{name} is on {other} and the system on {system}, and `single` needs the same drive: that would be `dual`"))
+                Err(format!(
+                    "{name} is on {other} and the system on {system}, and `single` needs the same drive: that would be \
+                     `dual`"
+                ))
             }
             Drive::Same if place.device == self.system.device => Err(format!(
-                "{name} is on the system's own file system, and `single` needs another partition: that would be `file` or `loop`"
+                "{name} is on the system's own file system, and `single` needs another partition: that would be `file` \
+                 or `loop`"
             )),
             _ => Ok(()),
         }
@@ -103,7 +112,10 @@ impl Drives {
         let found = with_room.max_by_key(|(free, _)| *free).map(|(_, point)| point.clone());
         found.ok_or_else(|| {
             let word = drive.word();
-            format!("nothing is mounted here on {}: name a directory or a partition there with {word}:PLACE", drive.wanted())
+            format!(
+                "nothing is mounted here on {}: name a directory or a partition there with {word}:PLACE",
+                drive.wanted()
+            )
         })
     }
 
@@ -116,13 +128,16 @@ impl Drives {
 
     fn system_known(&self) -> Result<(), String> {
         match self.system.disks.is_empty() {
-            true => Err(format!("it cannot be told which drive the system is on ({SYSTEM} lies on no disk that the kernel names here)")),
+            true => Err(format!(
+                "it cannot be told which drive the system is on ({SYSTEM} lies on no disk that the kernel names here)"
+            )),
             false => Ok(()),
         }
     }
 
-    /// Where the machine's own swap is, in the words of placements: `file`, `single`, `dual`, `zram`; several in the order in which they are
-    /// filled, with a plus between them; `zswap` before them where that is on; `unknown` where the drive cannot be told; `no-swap`.
+    /// Where the machine's own swap is, in the words of placements: `file`, `single`, `dual`, `zram`; several in the
+    /// order in which they are filled, with a plus between them; `zswap` before them where that is on; `unknown` where
+    /// the drive cannot be told; `no-swap`.
     pub fn found(&self, paths: &Paths) -> String {
         let mut areas = parse_swaps(&paths.read("/proc/swaps").unwrap_or_default());
         if areas.is_empty() {
@@ -177,7 +192,15 @@ mod tests {
     fn machine(swaps: &str) -> (tempfile::TempDir, Paths) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        for path in ["sys/dev/block", "proc/self", "sys/block/sda/sda1", "sys/block/sda/sda2", "sys/block/sdb", "home", "second"] {
+        for path in [
+            "sys/dev/block",
+            "proc/self",
+            "sys/block/sda/sda1",
+            "sys/block/sda/sda2",
+            "sys/block/sdb",
+            "home",
+            "second",
+        ] {
             fs::create_dir_all(root.join(path)).unwrap();
         }
         for n in [1, 2] {
@@ -207,9 +230,11 @@ mod tests {
         assert_eq!(drives.find(Drive::Other), Ok(dir.path().join("second")));
         assert_eq!(drives.check(Drive::Other, &dir.path().join("second")), Ok(()));
         assert_eq!(drives.check(Drive::Same, &dir.path().join("home")), Ok(()));
-        for (drive, place, words) in
-            [(Drive::Other, "home", "would be `single`"), (Drive::Same, "second", "would be `dual`"), (Drive::Same, "", "would be `file`")]
-        {
+        for (drive, place, words) in [
+            (Drive::Other, "home", "would be `single`"),
+            (Drive::Same, "second", "would be `dual`"),
+            (Drive::Same, "", "would be `file`"),
+        ] {
             let sentence = drives.check(drive, &dir.path().join(place)).unwrap_err();
             assert!(sentence.contains(words), "{sentence}");
         }

@@ -2,8 +2,8 @@
 //!
 //! For `ready = "exit"` that is what hyperfine times: from before the start until the process has been waited for.
 //!
-//! Nothing is polled where the kernel can tell: the end of a process (pidfd), a line (inotify on the file that takes its output) and
-//! a window (the X connection) wake the waiter. A file, a port and a socket are tried every [`RETRY`].
+//! Nothing is polled where the kernel can tell: the end of a process (pidfd), a line (inotify on the file that takes
+//! its output) and a window (the X connection) wake the waiter. A file, a port and a socket are tried every [`RETRY`].
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -24,14 +24,16 @@ use regex_lite::Regex;
 use super::manifest::{App, Places, PortSpec, Ready, find_program};
 use super::window::Display;
 
-/// How often a file, a port or a socket is tried. The kernel's timer slack adds 50 µs, which keeps the whole below 0.2 ms.
+/// How often a file, a port or a socket is tried. The kernel's timer slack adds 50 µs, which keeps the whole below 0.2
+/// ms.
 const RETRY: Duration = Duration::from_micros(120);
 /// How long the waiter sleeps at most before it looks whether the user wants to stop.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// The user and group `nobody`, for what refuses to run as root.
 pub const NOBODY: u32 = 65_534;
 /// The resolution of the times, for the record and the reader.
-pub const RESOLUTION: &str = "exit, line and window wake the clock at once; file, port and socket are tried every 0.12 ms";
+pub const RESOLUTION: &str =
+    "exit, line and window wake the clock at once; file, port and socket are tried every 0.12 ms";
 
 /// Where an application is put.
 #[derive(Debug, Default)]
@@ -103,8 +105,9 @@ pub fn launch(app: &App, places: &Places, home: &Home, stop: &dyn Fn() -> bool) 
     Ok(Launched { elapsed, running: runs.then_some(Running { process, _input: input }) })
 }
 
-/// Where the application writes, and the path at which it is read. What runs to its end writes to memory: the first block of a new
-/// file on a disk costs 25 µs, a twentieth of the time of a small program. What stays may write for long, and goes to a file.
+/// Where the application writes, and the path at which it is read. What runs to its end writes to memory: the first
+/// block of a new file on a disk costs 25 µs, a twentieth of the time of a small program. What stays may write for
+/// long, and goes to a file.
 fn output(app: &App, places: &Places) -> Result<(File, PathBuf), String> {
     let trouble = |e| format!("cannot write the output of {}: {e}", app.name);
     if app.ready == Ready::Exit {
@@ -119,7 +122,8 @@ fn output(app: &App, places: &Places) -> Result<(File, PathBuf), String> {
 /// The program, with its output to a file and its input from a pipe that stays open.
 fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spawn, PipeWriter), String> {
     let words: Vec<String> = app.command.iter().map(|word| places.fill(word)).collect();
-    let program = find_program(&words[0]).ok_or_else(|| format!("{} is not installed: no program `{}` here", app.name, words[0]))?;
+    let program = find_program(&words[0])
+        .ok_or_else(|| format!("{} is not installed: no program `{}` here", app.name, words[0]))?;
     let errors = output.try_clone().map_err(|e| format!("cannot write the output of {}: {e}", app.name))?;
     let (reader, input) = std::io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     let fds = [reader.into(), output.into(), errors.into()];
@@ -138,7 +142,10 @@ fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spa
     }
     app.env.iter().for_each(|(name, value)| spawn.env(name, places.fill(value)));
     let open = |path: &PathBuf| {
-        OpenOptions::new().write(true).open(path).map_err(|e| format!("cannot use the control group {}: {e}", path.display()))
+        OpenOptions::new()
+            .write(true)
+            .open(path)
+            .map_err(|e| format!("cannot use the control group {}: {e}", path.display()))
     };
     spawn.groups(home.procs.iter().map(open).collect::<Result<_, _>>()?);
     Ok((spawn, input))
@@ -169,7 +176,10 @@ fn until_ready(
         }
         let now = Instant::now();
         if now - start > Duration::from_secs(app.timeout) {
-            return Err(Trouble::Failed(format!("{} was not ready within {} s; raise its `timeout`", app.name, app.timeout)));
+            return Err(Trouble::Failed(format!(
+                "{} was not ready within {} s; raise its `timeout`",
+                app.name, app.timeout
+            )));
         }
         if now - looked > LOOK_UP {
             looked = now;
@@ -206,7 +216,8 @@ impl Condition {
         Ok(match &app.ready {
             Ready::Exit => Condition::Exit,
             Ready::Line(pattern) => {
-                let pattern = Regex::new(pattern).map_err(|e| format!("{}: `line` is no regular expression: {e}", app.name))?;
+                let pattern =
+                    Regex::new(pattern).map_err(|e| format!("{}: `line` is no regular expression: {e}", app.name))?;
                 Condition::Line { pattern, log: places.output.join("output"), from: 0, rest: String::new() }
             }
             Ready::Port(spec) => Condition::Port(SocketAddr::from((Ipv4Addr::LOCALHOST, port(spec, places)?))),
@@ -214,7 +225,8 @@ impl Condition {
             Ready::File(path) => Condition::File(places.dir.join(places.fill(path))),
             Ready::Window => {
                 let name = app.env.get("DISPLAY").cloned().or_else(|| std::env::var("DISPLAY").ok());
-                let name = name.ok_or_else(|| format!("{} shows a window, and there is no X display: set DISPLAY", app.name))?;
+                let name =
+                    name.ok_or_else(|| format!("{} shows a window, and there is no X display: set DISPLAY", app.name))?;
                 Condition::Window(Display::connect(&name)?)
             }
         })
@@ -231,7 +243,9 @@ impl Condition {
 
     fn holds(&mut self, process: &mut Process, alive: bool) -> Result<bool, String> {
         match self {
-            Condition::Exit => Ok(!alive && process.try_wait().map_err(|e| format!("cannot wait: {e}"))?.is_some_and(|s| s.success())),
+            Condition::Exit => {
+                Ok(!alive && process.try_wait().map_err(|e| format!("cannot wait: {e}"))?.is_some_and(|s| s.success()))
+            }
             Condition::Line { pattern, log, from, rest } => Ok(has_line(pattern, log, from, rest)),
             Condition::Port(address) => Ok(TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok()),
             Condition::Socket(path) => Ok(UnixStream::connect(path).is_ok()),
@@ -280,7 +294,8 @@ fn explain(trouble: Trouble, log: &Path) -> Trouble {
 pub fn run_untimed(app: &App, commands: &[Vec<String>], places: &Places, home: &Home) -> Result<(), String> {
     for words in commands {
         let words: Vec<String> = words.iter().map(|word| places.fill(word)).collect();
-        let program = find_program(&words[0]).ok_or_else(|| format!("{} cannot be prepared: no program `{}` here", app.name, words[0]))?;
+        let program = find_program(&words[0])
+            .ok_or_else(|| format!("{} cannot be prepared: no program `{}` here", app.name, words[0]))?;
         let mut command = Command::new(program);
         command.args(&words[1..]).current_dir(&places.dir).env("TMPDIR", &places.dir);
         child::mark(&mut command, &home.scratch);
@@ -293,12 +308,16 @@ pub fn run_untimed(app: &App, commands: &[Vec<String>], places: &Places, home: &
         }
         child::die_with_parent(&mut command);
         let trouble = |what: String| format!("{} cannot be prepared: `{}` {what}", app.name, words[0]);
-        let output = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(60)).map_err(|e| trouble(e.to_string()))?;
+        let output = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(60))
+            .map_err(|e| trouble(e.to_string()))?;
         match output.status {
             Some(status) if status.success() => {}
             Some(status) => {
                 let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-                return Err(trouble(format!("ended with {status}: {}", errors.lines().last().unwrap_or("it says nothing"))));
+                return Err(trouble(format!(
+                    "ended with {status}: {}",
+                    errors.lines().last().unwrap_or("it says nothing")
+                )));
             }
             None => return Err(trouble("did not end within a minute".into())),
         }
@@ -343,7 +362,10 @@ mod tests {
         ends_ready("command = [\"sh\", \"-c\", \": > {dir}/f; read x\"]\nready = { file = \"{dir}/f\" }");
         if find_program("python3").is_some() {
             let serve = |family: &str, address: &str| {
-                format!("import socket; s = socket.socket(socket.{family}); s.bind({address}); s.listen(); s.accept(); input()")
+                format!(
+                    "import socket; s = socket.socket(socket.{family}); s.bind({address}); s.listen(); s.accept(); \
+                     input()"
+                )
             };
             let unix = serve("AF_UNIX", "'{dir}/s'");
             ends_ready(&format!("command = [\"python3\", \"-c\", \"{unix}\"]\nready = {{ socket = \"{{dir}}/s\" }}"));
@@ -363,8 +385,14 @@ mod tests {
         let bad = sentence("command = [\"sh\", \"-c\", \"echo alas; false\"]\nready = \"exit\"");
         assert!(bad.contains("ended before") && bad.contains("alas"), "{bad}");
         assert!(sentence("command = [\"no-such-program\"]\nready = \"exit\"").contains("is not installed"));
-        assert!(sentence("command = [\"sleep\", \"60\"]\nready = { line = \"x\" }\ntimeout = 1").contains("not ready within 1 s"));
-        assert!(sentence("command = [\"true\"]\nready = \"window\"\nenv = { DISPLAY = \"far:0\" }").contains("no X display"));
+        assert!(
+            sentence("command = [\"sleep\", \"60\"]\nready = { line = \"x\" }\ntimeout = 1")
+                .contains("not ready within 1 s")
+        );
+        assert!(
+            sentence("command = [\"true\"]\nready = \"window\"\nenv = { DISPLAY = \"far:0\" }")
+                .contains("no X display")
+        );
     }
 
     #[test]

@@ -104,7 +104,8 @@ pub struct Places {
 impl Places {
     /// A text with its words in braces replaced.
     pub fn fill(&self, text: &str) -> String {
-        let replaced = text.replace("{dir}", &self.dir.to_string_lossy()).replace("{data}", &self.data.to_string_lossy());
+        let replaced =
+            text.replace("{dir}", &self.dir.to_string_lossy()).replace("{data}", &self.data.to_string_lossy());
         replaced.replace("{port}", &self.port.to_string())
     }
 }
@@ -115,13 +116,14 @@ impl Places {
 /// A sentence that says what is wrong with it, and where.
 pub fn read(path: &Path) -> Result<(Vec<App>, String), String> {
     let meant = || suggest::of_listed(&path.to_string_lossy(), PUBLISHED);
-    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the manifest {}: {e}{}", path.display(), meant()))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| format!("cannot read the manifest {}: {e}{}", path.display(), meant()))?;
     let apps = parse(&text).map_err(|e| format!("the manifest {}: {e}", path.display()))?;
     Ok((apps, called(path, &text)))
 }
 
-/// The file's name without its ending, and eight digits of its content: rows of two manifests are not the same rows, and those of one are,
-/// wherever it lies.
+/// The file's name without its ending, and eight digits of its content: rows of two manifests are not the same rows,
+/// and those of one are, wherever it lies.
 fn called(path: &Path, text: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let plain: String = stem.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(40).collect();
@@ -158,7 +160,9 @@ fn check(app: &App) -> Result<(), String> {
         return Err("`timeout` is 1 to 3600 seconds".into());
     }
     match &app.ready {
-        Ready::Line(pattern) => Regex::new(pattern).map(drop).map_err(|e| format!("`line` is no regular expression: {e}")),
+        Ready::Line(pattern) => {
+            Regex::new(pattern).map(drop).map_err(|e| format!("`line` is no regular expression: {e}"))
+        }
         Ready::Port(PortSpec::Word(word)) if word != "{port}" && word.parse::<u16>().is_err() => {
             Err(format!("`{word}` is no port: write a number or \"{{port}}\""))
         }
@@ -166,22 +170,24 @@ fn check(app: &App) -> Result<(), String> {
     }
 }
 
-/// The default applications, of which those are taken that `installed` finds: the first, and as many of the last as make ten.
+/// The default applications, of which those are taken that `installed` finds: the first, and as many of the last as
+/// make ten.
 pub fn default(installed: impl Fn(&str) -> bool) -> Vec<App> {
     let all = parse(DEFAULT).expect("the default manifest is tested");
     let needs = |app: &App| {
         let programs = app.prepare.iter().chain(&app.setup).chain(std::iter::once(&app.command));
         programs.map(|words| words[0].clone()).collect::<Vec<_>>()
     };
-    let mut apps: Vec<App> = all.into_iter().filter(|app| needs(app).iter().all(|program| installed(program))).collect();
+    let mut apps: Vec<App> =
+        all.into_iter().filter(|app| needs(app).iter().all(|program| installed(program))).collect();
     if apps.len() > USUAL {
         apps.drain(1..=apps.len() - USUAL);
     }
     apps
 }
 
-/// One application for each kind that the source launched, in its order: the first of the kind that `installed` finds, else the kind's first,
-/// which then says in its row what is missing.
+/// One application for each kind that the source launched, in its order: the first of the kind that `installed` finds,
+/// else the kind's first, which then says in its row what is missing.
 pub fn published(installed: impl Fn(&str) -> bool) -> Vec<App> {
     let all = parse(KINDS).expect("the manifest of kinds is tested");
     let of_kind = |kind: &[App]| kind.iter().find(|app| installed(&app.command[0])).unwrap_or(&kind[0]).clone();
@@ -207,7 +213,10 @@ mod tests {
         assert!(one.starts_with("apps.") && one.len() == "apps.".len() + 8, "{one}");
         assert_eq!(of("elsewhere/apps.toml", "[[app]]"), one);
         assert_ne!(of("apps.toml", "[[app]]\n"), one);
-        assert!(of("a b=1;/\u{1b}[31m ä.toml", "").starts_with("31m."), "nothing that a row's parameters could not have");
+        assert!(
+            of("a b=1;/\u{1b}[31m ä.toml", "").starts_with("31m."),
+            "nothing that a row's parameters could not have"
+        );
     }
 
     #[test]
@@ -293,11 +302,20 @@ mod tests {
             .collect();
         assert_eq!(kinds, of_source, "the same ten in the same order");
         for app in parse(KINDS).unwrap() {
-            let [theirs, ours] = [app.kind.as_deref().unwrap(), &app.name].map(|name| fingerpost_record::Params::new().with("app", name));
-            assert!(fingerpost_compare::aliases::matches("launch.time", &theirs, &ours).is_some(), "{} for {:?}", app.name, app.kind);
+            let [theirs, ours] = [app.kind.as_deref().unwrap(), &app.name]
+                .map(|name| fingerpost_record::Params::new().with("app", name));
+            assert!(
+                fingerpost_compare::aliases::matches("launch.time", &theirs, &ours).is_some(),
+                "{} for {:?}",
+                app.name,
+                app.kind
+            );
         }
         let names = |apps: &[App]| apps.iter().map(|app| app.name.clone()).collect::<Vec<_>>();
-        assert_eq!(names(&published(|program| program == "chromium" || program == "neomutt"))[1..4], ["chromium", "vim", "neomutt"]);
+        assert_eq!(
+            names(&published(|program| program == "chromium" || program == "neomutt"))[1..4],
+            ["chromium", "vim", "neomutt"]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Page-ins since boot, as the source read them from `top` right after a boot and after days of uptime.
 //!
-//! Its system counted requests for pages from a pager: a fault that had to wait for a file or for swap. The kernel's counter of those here
-//! is `pgmajfault`; what the read-ahead around such a fault brings is not counted by either.
+//! Its system counted requests for pages from a pager: a fault that had to wait for a file or for swap. The kernel's
+//! counter of those here is `pgmajfault`; what the read-ahead around such a fault brings is not counted by either.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,9 +16,10 @@ use super::plan::{Plan, State};
 use crate::Sink;
 use crate::rows::Definition;
 
-pub const OF_PAGEINS: Definition = Definition { table: &table::LAUNCH, probe: "launch.pageins", unit: Unit::Count, ..Definition::LATENCY };
-/// What may still be called right after the boot. Services that start with the machine have started by then, and what somebody began to do
-/// with it is in the counter as well.
+pub const OF_PAGEINS: Definition =
+    Definition { table: &table::LAUNCH, probe: "launch.pageins", unit: Unit::Count, ..Definition::LATENCY };
+/// What may still be called right after the boot. Services that start with the machine have started by then, and what
+/// somebody began to do with it is in the counter as well.
 const AFTER_BOOT: Duration = Duration::from_secs(30 * 60);
 const DAY: u64 = 24 * 60 * 60;
 
@@ -39,13 +40,14 @@ const LEAST_GAP: Duration = Duration::from_secs(1);
 /// How often it is looked whether the user has had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Goes on reading the counter for so long: each day of uptime that it sees is a row, as the source has them, and the course is kept at the
-/// end. The kernel counts meanwhile as ever; nothing of ours is in its way.
+/// Goes on reading the counter for so long: each day of uptime that it sees is a row, as the source has them, and the
+/// course is kept at the end. The kernel counts meanwhile as ever; nothing of ours is in its way.
 pub fn watch(plan: &Plan, length: Duration, sink: &mut dyn Sink) {
     let (Some(word), Some(placement)) = (plan.state.word(), plan.placements.first()) else { return };
     let gap = (length / MOST_READINGS).max(LEAST_GAP);
     let begun = Instant::now();
-    let mut watched = Watched { word, placement: &placement.name, state: plan.state, course: Course::default(), last: None };
+    let mut watched =
+        Watched { word, placement: &placement.name, state: plan.state, course: Course::default(), last: None };
     while begun.elapsed() < length && !sink.interrupted() {
         let due = Instant::now() + gap.min(length.saturating_sub(begun.elapsed()));
         while Instant::now() < due && !sink.interrupted() {
@@ -78,7 +80,11 @@ impl Watched<'_> {
 
     fn end(self, sink: &mut dyn Sink) {
         if let Some(observation) = self.last {
-            sink.observation(Observation { series: self.course.series(), observer: "since-boot-course".into(), ..observation });
+            sink.observation(Observation {
+                series: self.course.series(),
+                observer: "since-boot-course".into(),
+                ..observation
+            });
         }
     }
 }
@@ -118,7 +124,10 @@ impl Reading {
     fn of(paths: &Paths) -> Reading {
         let uptime = paths.read("/proc/uptime").ok();
         let uptime = uptime.and_then(|text| text.split(' ').next()?.trim().parse().ok());
-        Reading { totals: paging::since_boot(paths), uptime: uptime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) }
+        Reading {
+            totals: paging::since_boot(paths),
+            uptime: uptime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        }
     }
 
     fn row(&self, state: State, params: Params) -> Measurement {
@@ -126,16 +135,22 @@ impl Reading {
         let Some(value) = self.totals.get("major_faults").copied() else {
             return without("the kernel does not count page-ins here (no pgmajfault in /proc/vmstat)");
         };
-        let Some(uptime) = self.uptime else { return without("it cannot be told how long the machine has been up (/proc/uptime)") };
+        let Some(uptime) = self.uptime else {
+            return without("it cannot be told how long the machine has been up (/proc/uptime)");
+        };
         let late = state == State::AfterBoot && uptime > AFTER_BOOT;
         let reason = late.then(|| {
             let (up, most) = (uptime.as_secs() / 60, AFTER_BOOT.as_secs() / 60);
-            format!("the machine has been up for {up} minutes; right after the boot, within {most}, is meant; state=uptime is for later")
+            format!(
+                "the machine has been up for {up} minutes; right after the boot, within {most}, is meant; \
+                state=uptime is for later"
+            )
         });
         let outcome = if late { Outcome::Untrusted } else { Outcome::Measured };
         Measurement {
             reason,
-            // The counter itself, exact to its last digit as a printed one is; what another boot would count is not known.
+            // The counter itself, exact to its last digit as a printed one is; what another boot would count is not
+            // known.
             estimate: Some(Estimate { value, low: (value - 0.5).max(0.0), high: value + 0.5, confidence: 0.95 }),
             percentiles: estimate::percentiles(&[value], Better::Lower),
             processes: vec![Process::of_one(value, 1)],
@@ -205,7 +220,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("proc")).unwrap();
         let day = 86_400.0;
-        let mut watched = Watched { word: "uptime", placement: "dual", state: State::Uptime, course: Course::default(), last: None };
+        let mut watched =
+            Watched { word: "uptime", placement: "dual", state: State::Uptime, course: Course::default(), last: None };
         let mut kept = Kept::default();
         for (days, pageins) in [(2.9, 12_000), (3.1, 12_900), (3.9, 13_000), (4.0, 13_050)] {
             std::fs::write(dir.path().join("proc/vmstat"), format!("pswpin 7\npgmajfault {pageins}\n")).unwrap();
@@ -213,7 +229,8 @@ mod tests {
             watched.read(&Paths::under(dir.path()), &mut kept);
         }
         watched.end(&mut kept);
-        let rows: Vec<(Option<i64>, f64)> = kept.0.iter().map(|m| (m.params.int("days"), m.estimate.unwrap().value)).collect();
+        let rows: Vec<(Option<i64>, f64)> =
+            kept.0.iter().map(|m| (m.params.int("days"), m.estimate.unwrap().value)).collect();
         assert_eq!(rows, [(Some(2), 12_000.0), (Some(3), 13_000.0), (Some(4), 13_050.0)]);
         assert!(kept.0.iter().all(|m| m.outcome == Outcome::Measured && m.params.text("placement") == Some("dual")));
         let course = &kept.1[0];
@@ -227,7 +244,9 @@ mod tests {
     #[test]
     fn the_course_has_what_could_be_read() {
         let mut course = Course::default();
-        for (vmstat, uptime) in [("pgmajfault 10\n", "100.5 1.00\n"), ("", "200.0 1.00\n"), ("pgmajfault 12\n", "300.0 1.00\n")] {
+        for (vmstat, uptime) in
+            [("pgmajfault 10\n", "100.5 1.00\n"), ("", "200.0 1.00\n"), ("pgmajfault 12\n", "300.0 1.00\n")]
+        {
             course.add(&reading(vmstat, uptime));
         }
         assert_eq!(course.series()[0].points, [(100.5, 10.0), (300.0, 12.0)]);
@@ -240,7 +259,10 @@ mod tests {
         assert_eq!(given.int("days"), Some(3));
         assert_eq!(three.row(State::Uptime, given.clone()).outcome, Outcome::Measured);
         let totals = three.observation(&given).unwrap().totals;
-        assert_eq!((totals["major_faults"], totals["uptime.seconds"], totals.get("swap_in.pages")), (13000.0, 259300.0, None));
+        assert_eq!(
+            (totals["major_faults"], totals["uptime.seconds"], totals.get("swap_in.pages")),
+            (13000.0, 259300.0, None)
+        );
         let none = reading("", "10.00 1.00\n");
         assert_eq!(none.row(State::Uptime, Params::new()).outcome, Outcome::Failed);
         assert!(none.observation(&Params::new()).is_none());

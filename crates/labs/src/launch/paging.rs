@@ -7,8 +7,8 @@ use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::procfs::memory::{Meminfo, parse_counters};
 use fingerpost_sys::procfs::system::Pressure;
 
-/// `/proc/vmstat`'s names and ours, which carry the unit. The kernel counts disk traffic in KiB, swap in pages; what zswap takes
-/// never gets to a swap area and is counted apart.
+/// `/proc/vmstat`'s names and ours, which carry the unit. The kernel counts disk traffic in KiB, swap in pages; what
+/// zswap takes never gets to a swap area and is counted apart.
 const COUNTED: [(&str, &str); 8] = [
     ("pgpgin", "page_in.kib"),
     ("pgpgout", "page_out.kib"),
@@ -109,7 +109,9 @@ mod tests {
         put("proc/meminfo", "MemTotal: 100 kB\nMemFree: 40 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n");
         put(
             "proc/pressure/memory",
-            &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={some}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"),
+            &format!(
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total={some}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+            ),
         );
         put("cg/memory.stat", &format!("pgmajfault 1\ntotal_pgmajfault {some}\n"));
         let paths = Paths::under(dir.path());

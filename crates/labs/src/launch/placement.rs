@@ -36,8 +36,8 @@ pub struct Placement {
     pub refusal: Option<String>,
 }
 
-const KINDS: &str =
-    "none, file[:DIR], loop[:PLACE], single[:PLACE], dual[:PLACE], striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]";
+const KINDS: &str = "none, file[:DIR], loop[:PLACE], single[:PLACE], dual[:PLACE], striped[:PLACE+PLACE], zram, \
+    zswap[:DIR], throttled[:DIR]";
 
 impl Placement {
     /// A placement of this name that leaves the machine as it is.
@@ -50,7 +50,8 @@ impl Placement {
         self.parts.is_empty() && self.drive.is_none()
     }
 
-    /// Finds a place on the drive that is asked for, or holds the place that was named against it. What was found, in a sentence.
+    /// Finds a place on the drive that is asked for, or holds the place that was named against it. What was found, in a
+    /// sentence.
     pub fn resolve(&mut self, drives: &Drives) -> Option<String> {
         let drive = self.drive?;
         let (found, told) = match self.parts.first() {
@@ -99,7 +100,8 @@ fn one(word: &str, dir: &Path) -> Result<Placement, String> {
         "loop" => vec![device(place, dir)],
         "dual" if place.is_some_and(|place| place.contains('+')) => {
             return Err(format!(
-                "`{word}` names two places: what is filled in turns is `striped`, and `dual` is one place on another drive"
+                "`{word}` names two places: what is filled in turns is `striped`, and `dual` is one place on another \
+                 drive"
             ));
         }
         // Without a place it is looked for.
@@ -107,7 +109,12 @@ fn one(word: &str, dir: &Path) -> Result<Placement, String> {
         "striped" => striped(word, place, dir)?,
         "zram" if place.is_none() => vec![Part::Zram],
         "throttled" => vec![Part::Loop(here())],
-        _ => return Err(format!("`{word}` is no placement; write a list of {KINDS}{}", suggest::of_listed(kind, KINDS))),
+        _ => {
+            return Err(format!(
+                "`{word}` is no placement; write a list of {KINDS}{}",
+                suggest::of_listed(kind, KINDS)
+            ));
+        }
     };
     Ok(Placement { parts, zswap: kind == "zswap", throttled: kind == "throttled", drive, ..Placement::as_is(word) })
 }
@@ -124,7 +131,9 @@ fn device(place: Option<&str>, dir: &Path) -> Part {
 fn striped(word: &str, place: Option<&str>, dir: &Path) -> Result<Vec<Part>, String> {
     let Some(places) = place else { return Ok(vec![device(None, dir), device(None, dir)]) };
     match places.split_once('+') {
-        Some((one, two)) if !one.is_empty() && !two.is_empty() && one != two => Ok(vec![device(Some(one), dir), device(Some(two), dir)]),
+        Some((one, two)) if !one.is_empty() && !two.is_empty() && one != two => {
+            Ok(vec![device(Some(one), dir), device(Some(two), dir)])
+        }
         _ => Err(format!("`{word}` must name two places with a plus between them, such as striped:/disk1+/disk2")),
     }
 }
@@ -135,8 +144,11 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_parts() {
-        let all =
-            parse("none, file,file:/a,loop,loop:/dev/sdb2,striped,striped:/a+/dev/sdc1,zram,zswap,throttled:/b", Path::new("/w")).unwrap();
+        let all = parse(
+            "none, file,file:/a,loop,loop:/dev/sdb2,striped,striped:/a+/dev/sdc1,zram,zswap,throttled:/b",
+            Path::new("/w"),
+        )
+        .unwrap();
         let parts: Vec<&[Part]> = all.iter().map(|p| p.parts.as_slice()).collect();
         assert_eq!(parts[0], []);
         assert_eq!(parts[1], [Part::File("/w".into())]);

@@ -98,7 +98,8 @@ impl Plan {
         let mut plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
         plan.look_at_drives(context);
         if plan.refusal.is_some() && !plan.named && !plan.state.as_is() {
-            let why = "only launch times as the machine is: placing swap, dropping caches and limiting memory need root and --allow-system-changes";
+            let why = "only launch times as the machine is: placing swap, dropping caches and limiting memory need \
+                root and --allow-system-changes";
             context.sink.warn(why);
         }
         Ok(plan)
@@ -172,8 +173,9 @@ impl Plan {
         })
     }
 
-    /// What decides about the time of an application besides the placement, as all rows of the run state it: how the caches are and how much
-    /// memory is left always, since that depends on what is allowed here; the rest where it is not the default.
+    /// What decides about the time of an application besides the placement, as all rows of the run state it: how the
+    /// caches are and how much memory is left always, since that depends on what is allowed here; the rest where it is
+    /// not the default.
     pub fn stated(&self) -> Params {
         let params = Params::new().with("state", self.state.name());
         let params = if self.existing_off { params.with("existing_swap", "off") } else { params };
@@ -183,7 +185,9 @@ impl Plan {
         }
         let params = match self.pressure {
             None => params.with("pressure", NO_PRESSURE),
-            Some((share, means)) => params.with("pressure", Param::parse(&share.to_string())).with("pressure_by", means.name()),
+            Some((share, means)) => {
+                params.with("pressure", Param::parse(&share.to_string())).with("pressure_by", means.name())
+            }
         };
         let params = self.swap_bytes.iter().fold(params, |params, bytes| params.with("swap_size", *bytes as i64));
         if self.throttle == THROTTLE { params } else { params.with("throttle", self.throttle as i64) }
@@ -208,7 +212,9 @@ fn refusal(allowed: bool, root: bool) -> Option<String> {
     match (allowed, root) {
         (true, true) => None,
         (true, false) => Some("switching swap needs root: run it with sudo".into()),
-        (false, true) => Some("switching swap changes the system: add --allow-system-changes; everything is undone".into()),
+        (false, true) => {
+            Some("switching swap changes the system: add --allow-system-changes; everything is undone".into())
+        }
         (false, false) => Some("switching swap needs root and --allow-system-changes".into()),
     }
 }
@@ -221,16 +227,17 @@ pub fn takes(settings: &Params) -> Option<Duration> {
 
 /// A length such as `4d`, `12h`, `30m` or `90s`.
 fn length(text: &str) -> Result<Duration, String> {
-    let unit = text
-        .chars()
-        .last()
-        .and_then(|unit| Some((unit, [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)].iter().find(|u| u.0 == unit)?.1)));
-    let read = unit.and_then(|(unit, seconds)| Some(text.strip_suffix(unit)?.parse::<u32>().ok()?.max(1) as u64 * seconds));
+    let unit = text.chars().last().and_then(|unit| {
+        Some((unit, [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)].iter().find(|u| u.0 == unit)?.1))
+    });
+    let read =
+        unit.and_then(|(unit, seconds)| Some(text.strip_suffix(unit)?.parse::<u32>().ok()?.max(1) as u64 * seconds));
     let wrong = || format!("watch={text}: it is a length of up to 100 days, such as 4d, 12h, 30m or 90s");
     read.filter(|seconds| *seconds <= 100 * 86_400).map(Duration::from_secs).ok_or_else(wrong)
 }
 
-/// The default, as the source had it, is a file on the disk that all else is on. Without any swap there is nothing to compare.
+/// The default, as the source had it, is a file on the disk that all else is on. Without any swap there is nothing to
+/// compare.
 fn default_placements() -> &'static str {
     match (swap::areas().is_empty(), zram::available()) {
         (true, true) => "file,loop,zram",
@@ -259,7 +266,9 @@ fn one_of(settings: &Params, key: &str, words: &[&str]) -> Result<Option<usize>,
 fn state(settings: &Params, allowed: bool) -> Result<State, String> {
     let states = [State::Cold, State::Warm, State::AfterBoot, State::Uptime];
     match one_of(settings, "state", &states.map(State::name))?.map(|i| states[i]) {
-        Some(State::Cold) if !allowed => Err("`state=cold` drops the machine's caches, which needs root and --allow-system-changes".into()),
+        Some(State::Cold) if !allowed => {
+            Err("`state=cold` drops the machine's caches, which needs root and --allow-system-changes".into())
+        }
         Some(state) => Ok(state),
         None => Ok(if allowed { State::Cold } else { State::Warm }),
     }
@@ -327,7 +336,11 @@ mod tests {
 
     #[test]
     fn with_leave_caches_are_dropped_and_memory_is_short() {
-        let settings = Params::new().with("pressure", "0.5").with("pressure_by", "reserve").with("rounds", 3).with("swap_size", 1 << 30);
+        let settings = Params::new()
+            .with("pressure", "0.5")
+            .with("pressure_by", "reserve")
+            .with("rounds", 3)
+            .with("swap_size", 1 << 30);
         let plan = plan(settings, None).unwrap();
         assert_eq!((plan.state, plan.pressure, plan.rounds()), (State::Cold, Some((0.5, Means::Reserve)), (3, 3)));
         assert_eq!(plan.swap_bytes, Some(1 << 30));
@@ -337,13 +350,22 @@ mod tests {
     #[test]
     fn rows_state_what_decides_about_them() {
         let stated = |settings: Params, refusal: Option<&str>| plan(settings, refusal).unwrap().stated().to_string();
-        let set = |pairs: &[(&str, &str)]| pairs.iter().fold(Params::new(), |all, (key, value)| all.with(key, Param::parse(value)));
+        let set = |pairs: &[(&str, &str)]| {
+            pairs.iter().fold(Params::new(), |all, (key, value)| all.with(key, Param::parse(value)))
+        };
         // What was asked for and could not be had is not what was measured.
-        assert_eq!(stated(set(&[("pressure", "0.3"), ("swap_size", "64M")]), Some("no")), "pressure=none state=warm swap_size=64M");
+        assert_eq!(
+            stated(set(&[("pressure", "0.3"), ("swap_size", "64M")]), Some("no")),
+            "pressure=none state=warm swap_size=64M"
+        );
         let by = |pairs: &[(&str, &str)]| stated(set(&[&[("pressure_by", "reserve")][..], pairs].concat()), None);
         let usual = "pressure=0.6 pressure_by=reserve state=cold";
         assert_eq!(by(&[]), usual);
-        assert_eq!(by(&[("pressure", "0.60"), ("throttle", "4M"), ("existing_swap", "on")]), usual, "the defaults, named");
+        assert_eq!(
+            by(&[("pressure", "0.60"), ("throttle", "4M"), ("existing_swap", "on")]),
+            usual,
+            "the defaults, named"
+        );
         let changed = [
             ("pressure", "0.3", "pressure=0.3 pressure_by=reserve state=cold"),
             ("pressure", "1", "pressure=1 pressure_by=reserve state=cold"),
@@ -364,7 +386,10 @@ mod tests {
     fn after_a_boot_one_sequence_is_made_with_the_machine_as_it_is() {
         let settings = || Params::new().with("state", "after-boot");
         let after_boot = plan(settings(), None).unwrap();
-        assert_eq!((after_boot.rounds(), after_boot.placements.len(), after_boot.pressure, after_boot.group), ((1, 1), 1, None, false));
+        assert_eq!(
+            (after_boot.rounds(), after_boot.placements.len(), after_boot.pressure, after_boot.group),
+            ((1, 1), 1, None, false)
+        );
         assert!(plan(settings().with("placements", "file"), None).unwrap_err().contains("as it is"));
         assert!(plan(settings().with("placements", "dual"), None).unwrap_err().contains("as it is"));
     }
@@ -373,7 +398,10 @@ mod tests {
     fn a_drive_that_is_not_there_is_a_reason() {
         let mut plan = plan(Params::new().with("placements", "file,dual"), None).unwrap();
         plan.placements[1].refusal = Some("one drive".into());
-        assert_eq!((plan.forbidden(&plan.placements[0]), plan.forbidden(&plan.placements[1]).as_deref()), (None, Some("one drive")));
+        assert_eq!(
+            (plan.forbidden(&plan.placements[0]), plan.forbidden(&plan.placements[1]).as_deref()),
+            (None, Some("one drive"))
+        );
     }
 
     #[test]

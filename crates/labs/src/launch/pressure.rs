@@ -11,8 +11,8 @@ use fingerpost_sys::scratch::{Scratch, Ticket};
 
 /// Less than this and no application starts.
 const LEAST: u64 = 16 << 20;
-/// A reserve is taken away from everybody, so it leaves this much however little the applications need: below, the kernel starts
-/// to kill, and not only what is ours.
+/// A reserve is taken away from everybody, so it leaves this much however little the applications need: below, the
+/// kernel starts to kill, and not only what is ours.
 const LEAST_FOR_ALL: u64 = 128 << 20;
 
 /// Who makes the pressure.
@@ -66,15 +66,23 @@ impl MemoryGroup {
     ///
     /// # Errors
     /// A sentence that says why there is no group.
-    pub fn make(lab: &str, scratch: &mut Scratch, slow: &[(u32, u32)], throttle: Throttle) -> Result<MemoryGroup, String> {
+    pub fn make(
+        lab: &str,
+        scratch: &mut Scratch,
+        slow: &[(u32, u32)],
+        throttle: Throttle,
+    ) -> Result<MemoryGroup, String> {
         let hierarchies = Hierarchies::of_self(&Paths::system());
         let in_group = !slow.is_empty() && hierarchies.block_root_v1().is_none();
-        let controllers: &[Controller] = if in_group { &[Controller::Memory, Controller::Io] } else { &[Controller::Memory] };
+        let controllers: &[Controller] =
+            if in_group { &[Controller::Memory, Controller::Io] } else { &[Controller::Memory] };
         let name = format!("fingerpost-{lab}-{}", std::process::id());
         let mut group = Group::plan(&hierarchies, &name, controllers).map_err(|e| e.to_string())?;
         let mut memory_group = MemoryGroup::default();
         for place in group.places() {
-            for undo in [Undo::RemoveGroup { place: place.clone() }, Undo::KillMembers { directory: place.directory.clone() }] {
+            for undo in
+                [Undo::RemoveGroup { place: place.clone() }, Undo::KillMembers { directory: place.directory.clone() }]
+            {
                 memory_group.tickets.push(scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?);
             }
         }
@@ -98,7 +106,8 @@ impl MemoryGroup {
 
     /// Takes memory away from everybody.
     pub fn hold(&mut self, bytes: u64) -> Result<(), String> {
-        let bytes = usize::try_from(bytes).map_err(|_| "a reserve of that size does not fit the address space".to_owned())?;
+        let bytes =
+            usize::try_from(bytes).map_err(|_| "a reserve of that size does not fit the address space".to_owned())?;
         let pinned = Pinned::take(bytes).map_err(|e| format!("cannot pin a reserve of {} MiB: {e}", bytes >> 20))?;
         self._reserve = Some(pinned);
         Ok(())
@@ -114,11 +123,13 @@ impl MemoryGroup {
         self.group.as_ref()?.memory_bytes()
     }
 
-    /// How often the limit was met so far, and something had to be given up for what was asked for; `None` where the kernel does not count.
+    /// How often the limit was met so far, and something had to be given up for what was asked for; `None` where the
+    /// kernel does not count.
     pub fn met(&self) -> Option<u64> {
         let paths = Paths::system();
         let count = |dir: &PathBuf| {
-            let events = paths.read(dir.join("memory.events")).ok().and_then(|text| parse_counters(&text).get("max").copied());
+            let events =
+                paths.read(dir.join("memory.events")).ok().and_then(|text| parse_counters(&text).get("max").copied());
             events.or_else(|| paths.read(dir.join("memory.failcnt")).ok()?.trim().parse().ok())
         };
         self.directories().iter().find_map(count)

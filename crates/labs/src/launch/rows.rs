@@ -40,9 +40,11 @@ pub struct Sequences {
 }
 
 impl Sequences {
-    /// None yet. `stated` is written into every row. Of a machine that is taken `as_is` one sequence is all that there can be.
+    /// None yet. `stated` is written into every row. Of a machine that is taken `as_is` one sequence is all that there
+    /// can be.
     pub fn new(apps: Vec<String>, placements: Vec<String>, stated: Params, as_is: bool) -> Sequences {
-        let column = || Column { times: vec![vec![]; apps.len()], reasons: vec![None; apps.len()], ..Column::default() };
+        let column =
+            || Column { times: vec![vec![]; apps.len()], reasons: vec![None; apps.len()], ..Column::default() };
         let columns = placements.iter().map(|_| column()).collect();
         Sequences { apps, placements, stated, enough: if as_is { 1 } else { ENOUGH }, columns }
     }
@@ -86,9 +88,9 @@ impl Sequences {
             workload: "launch".into(),
             params: self.params(None, placement),
             observer: "paging".into(),
-            source:
-                "/proc/vmstat, /proc/meminfo, /proc/pressure/memory and the applications' memory.stat, over a sequence, the whole machine"
-                    .into(),
+            source: "/proc/vmstat, /proc/meminfo, /proc/pressure/memory and the applications' memory.stat, over a \
+                 sequence, the whole machine"
+                .into(),
             totals,
             self_cost: column.self_cost,
             ..Observation::default()
@@ -119,7 +121,14 @@ impl Sequences {
         app.into_iter().fold(params, |params, app| params.with("app", app))
     }
 
-    fn row(&self, of: &Definition, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
+    fn row(
+        &self,
+        of: &Definition,
+        app: Option<&str>,
+        placement: usize,
+        values: &[f64],
+        reason: Option<String>,
+    ) -> Measurement {
         let doubt = match &reason {
             Some(reason) => Some(format!("not ready in every sequence; the last time: {reason}")),
             None => (values.len() < self.enough).then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
@@ -129,7 +138,8 @@ impl Sequences {
             if !self.columns[placement].killed {
                 return (Outcome::Failed, reason);
             }
-            let why = "the memory limit killed it: under this placement the applications do not fit; raise `pressure` or give more swap";
+            let why = "the memory limit killed it: under this placement the applications do not fit; raise `pressure` \
+                or give more swap";
             (Outcome::Skipped, format!("{why} ({reason})"))
         };
         let processes = values.iter().map(|value| Process::of_one(*value, 1)).collect();
@@ -211,7 +221,8 @@ mod tests {
 
     #[test]
     fn one_sequence_after_a_boot_is_a_figure() {
-        let mut sequences = Sequences::new(vec!["a".into()], vec!["none".into()], Params::new().with("state", "after-boot"), true);
+        let mut sequences =
+            Sequences::new(vec!["a".into()], vec!["none".into()], Params::new().with("state", "after-boot"), true);
         sequences.enter(0, &sequence(&[Ok(10)]));
         let row = &told(&sequences).rows[0];
         assert_eq!((row.outcome, row.params.text("state")), (Outcome::Measured, Some("after-boot")));

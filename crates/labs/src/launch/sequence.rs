@@ -91,10 +91,18 @@ pub fn run(scratch: &mut Scratch, step: &Step, sink: &mut dyn Sink, done: f64) -
     down.map(|()| sequence)
 }
 
-fn in_pen(scratch: &mut Scratch, step: &Step, areas: &Areas, sink: &mut dyn Sink, done: f64) -> Result<Sequence, String> {
-    let mut memory_group = if step.group { MemoryGroup::make("launch", scratch, &areas.slow, step.slow)? } else { MemoryGroup::default() };
-    let marked =
-        scratch.record(Undo::KillMarked { scratch: scratch.path().to_owned() }).map_err(|e| format!("cannot write the journal: {e}"))?;
+fn in_pen(
+    scratch: &mut Scratch,
+    step: &Step,
+    areas: &Areas,
+    sink: &mut dyn Sink,
+    done: f64,
+) -> Result<Sequence, String> {
+    let mut memory_group =
+        if step.group { MemoryGroup::make("launch", scratch, &areas.slow, step.slow)? } else { MemoryGroup::default() };
+    let marked = scratch
+        .record(Undo::KillMarked { scratch: scratch.path().to_owned() })
+        .map_err(|e| format!("cannot write the journal: {e}"))?;
     let dir = scratch.path().join("sequence");
     let mut running = Vec::new();
     let result = prepared(scratch, step, &mut memory_group, &dir, &mut running, sink, done);
@@ -136,7 +144,8 @@ fn prepared(
     let before = read_counters(&mut sequence, memory_group);
     for (app, places) in step.apps.iter().zip(places) {
         sink.progress(&format!("{}: {}", step.placement.name, app.name), done);
-        let launched = places.map_err(Trouble::Failed).and_then(|at| launcher::launch(app, &at, &home, &|| sink.interrupted()));
+        let launched =
+            places.map_err(Trouble::Failed).and_then(|at| launcher::launch(app, &at, &home, &|| sink.interrupted()));
         match launched {
             Ok(launched) => {
                 running.extend(launched.running);
@@ -163,7 +172,10 @@ fn postmaster_note(app: &App, places: &Places) -> Option<PathBuf> {
 }
 
 fn home(scratch: &Path, memory_group: &MemoryGroup) -> Home {
-    Home { procs: memory_group.directories().iter().map(|dir| dir.join("cgroup.procs")).collect(), scratch: scratch.to_owned() }
+    Home {
+        procs: memory_group.directories().iter().map(|dir| dir.join("cgroup.procs")).collect(),
+        scratch: scratch.to_owned(),
+    }
 }
 
 fn read_counters(sequence: &mut Sequence, memory_group: &MemoryGroup) -> paging::Reading {
@@ -189,7 +201,8 @@ pub fn make_places(app: &App, dir: &Path, data: &Path, number: usize) -> Result<
             other => other.map_err(|e| trouble(path, e))?,
         }
     }
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| format!("no free port: {e}"))?;
+    let listener =
+        TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| format!("no free port: {e}"))?;
     Ok(Places { dir, data, output, port: listener.port() })
 }
 
@@ -204,7 +217,8 @@ fn passable(path: &Path) -> std::io::Result<()> {
 /// Prepares an application once and for all.
 pub fn prepare(scratch: &Scratch, app: &App, dir: &Path, data: &Path, number: usize) -> Result<PathBuf, String> {
     let places = make_places(app, dir, data, number)?;
-    launcher::run_untimed(app, &app.prepare, &places, &home(scratch.path(), &MemoryGroup::default())).map(|()| places.data)
+    launcher::run_untimed(app, &app.prepare, &places, &home(scratch.path(), &MemoryGroup::default()))
+        .map(|()| places.data)
 }
 
 /// Asks every application to end, as a desktop does, and waits a while. What stays is killed by the caller's tickets.

@@ -1,7 +1,8 @@
-//! The little of the X11 protocol that it takes to see a window appear: connect, ask for the root window's news, read it.
+//! The little of the X11 protocol that it takes to see a window appear: connect, ask for the root window's news, read
+//! it.
 //!
-//! Event-driven, so that nothing is polled: the display says `MapNotify` when a window is shown. The encoding is that of “X Window
-//! System Protocol, X Consortium Standard”, appendix B.
+//! Event-driven, so that nothing is polled: the display says `MapNotify` when a window is shown. The encoding is that
+//! of “X Window System Protocol, X Consortium Standard”, appendix B.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -29,7 +30,8 @@ impl Display {
     /// A sentence that says why the display cannot be used.
     pub fn connect(name: &str) -> Result<Display, String> {
         let trouble = |e: io::Error| format!("cannot connect to the X display `{name}`: {e}");
-        let number = number(name).ok_or_else(|| format!("`{name}` is no X display of this host; set DISPLAY, such as :0"))?;
+        let number =
+            number(name).ok_or_else(|| format!("`{name}` is no X display of this host; set DISPLAY, such as :0"))?;
         let mut stream = UnixStream::connect(format!("/tmp/.X11-unix/X{number}")).map_err(trouble)?;
         stream.write_all(&greeting(&cookie(number).unwrap_or_default())).map_err(trouble)?;
         let mut head = [0u8; 8];
@@ -117,14 +119,16 @@ fn watch(root: u32) -> Vec<u8> {
     bytes
 }
 
-/// The display's cookie in the user's authority file; `None` where there is none, as for a display that lets everybody in.
+/// The display's cookie in the user's authority file; `None` where there is none, as for a display that lets everybody
+/// in.
 fn cookie(display: u32) -> Option<Vec<u8>> {
     let file = std::env::var_os("XAUTHORITY").map(PathBuf::from);
     let file = file.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".Xauthority")))?;
     cookie_in(&fs::read(file).ok()?, display)
 }
 
-/// An entry: family, then address, display number, name and data, each with its length, all big-endian (libXau's `Xauth`).
+/// An entry: family, then address, display number, name and data, each with its length, all big-endian (libXau's
+/// `Xauth`).
 fn cookie_in(mut file: &[u8], display: u32) -> Option<Vec<u8>> {
     while file.len() > 2 {
         file = &file[2..];

@@ -1,5 +1,5 @@
-//! Which experiments a trial makes: what its passes leave undecided is asked of the slower side's requests; what helped there, and can be done on
-//! the other side as well, is tried there too.
+//! Which experiments a trial makes: what its passes leave undecided is asked of the slower side's requests; what helped
+//! there, and can be done on the other side as well, is tried there too.
 
 use fingerpost_compare::Comparison;
 use fingerpost_diagnose::deciding::Eagerness;
@@ -11,7 +11,8 @@ use crate::deciding::Question;
 /// Experiments on a side at most.
 const MOST: usize = 3;
 
-/// Has `ask` make the experiments, of the slower side and then of the other; none where no difference is resolved. `kept` tells what a side has.
+/// Has `ask` make the experiments, of the slower side and then of the other; none where no difference is resolved.
+/// `kept` tells what a side has.
 pub(super) fn decided<S, E>(
     [base, new]: [&mut S; 2],
     found: &Comparison,
@@ -82,7 +83,10 @@ mod tests {
             reason: None,
         };
         let asked = helped(&causes, &[of("cpu.quota", Answer::Faster), of("cpu.affinity", Answer::Same)]);
-        assert_eq!(asked.iter().map(|f| (f.cause.as_str(), f.status)).collect::<Vec<_>>(), [("cpu.quota", Status::Suspected)]);
+        assert_eq!(
+            asked.iter().map(|f| (f.cause.as_str(), f.status)).collect::<Vec<_>>(),
+            [("cpu.quota", Status::Suspected)]
+        );
         assert!(helped(&causes, &[]).is_empty());
     }
 

@@ -5,15 +5,16 @@ use std::time::Duration;
 use fingerpost_measure::estimate;
 use fingerpost_observe::Level;
 use fingerpost_record::{
-    Better, Budget, Experiment, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA, Unit,
+    Better, Budget, Experiment, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA,
+    Unit,
 };
 use fingerpost_workloads::{Step, Workload, WorkloadError};
 
 use crate::Sink;
 use crate::attribute::{KeptOpen, Request, attribute_traced};
 
-/// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its time: by
-/// Little's law the mean tells them.
+/// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its
+/// time: by Little's law the mean tells them.
 fn nearly_all(step: &Step, clients: f64) -> Duration {
     let mean = clients * step.elapsed.as_secs_f64() / step.transactions.max(1) as f64;
     Duration::from_nanos(step.latency(0.99).unwrap_or(0)).max(Duration::from_secs_f64(mean))
@@ -64,7 +65,12 @@ impl Kept {
             // Windows that lost events were too long for what the machine keeps up with: the next begin short again.
             let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
             self.latency = if torn { None } else { self.latency.max(Some(nearly_all(&step, clients))) };
-            self.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
+            self.throughput.push(Process {
+                value: Some(value),
+                samples: step.throughput,
+                batch: 1,
+                ..Process::default()
+            });
         }
         self.findings = attributed.findings;
         Ok(())

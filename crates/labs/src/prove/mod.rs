@@ -1,7 +1,8 @@
 //! `prove`: plants known causes, one at a time, and checks that the verdict names them.
 //!
-//! [`plants`] is the table of what is planted; [`setting`] makes and unmakes each plant; [`trial`] runs the rehearsal with and without it
-//! in turns and has `compare` judge. [`servers`] does the same in real servers. Nothing here prints.
+//! [`plants`] is the table of what is planted; [`setting`] makes and unmakes each plant; [`trial`] runs the rehearsal
+//! with and without it in turns and has `compare` judge. [`servers`] does the same in real servers. Nothing here
+//! prints.
 
 mod asking;
 mod kept;
@@ -102,7 +103,14 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status: Status::Guilty, share: 0.5, evidence: Vec::new(), relation: None }
+        Finding {
+            cause: cause.into(),
+            layer: Layer::Scheduler,
+            status: Status::Guilty,
+            share: 0.5,
+            evidence: Vec::new(),
+            relation: None,
+        }
     }
 
     #[test]

@@ -76,7 +76,8 @@ fn planted(change: Change) -> [Change; 2] {
     [Change::default(), change]
 }
 
-/// What most have in common: a computing server whose surroundings stay. The least length is several periods of a CPU quota.
+/// What most have in common: a computing server whose surroundings stay. The least length is several periods of a CPU
+/// quota.
 const USUAL: Plant = Plant {
     name: "",
     what: "",

@@ -36,8 +36,15 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Makes what stays for the whole trial: the control group with its limits, the swap file. Each change is in the journal first.
-    pub fn make(change: Change, side: usize, dir: &Path, cpus: &[usize], scratch: &mut Scratch) -> Result<Setting, WorkloadError> {
+    /// Makes what stays for the whole trial: the control group with its limits, the swap file. Each change is in the
+    /// journal first.
+    pub fn make(
+        change: Change,
+        side: usize,
+        dir: &Path,
+        cpus: &[usize],
+        scratch: &mut Scratch,
+    ) -> Result<Setting, WorkloadError> {
         let mut setting = Setting { change, dir: dir.to_owned(), cpus: cpus.to_vec(), ..Setting::default() };
         if let Err(e) = setting.make_all(side, scratch) {
             setting.unmake(scratch)?;
@@ -82,7 +89,8 @@ impl Setting {
         let cpus = one_cpu(self.change.one_cpu, self.cpus.first());
         let filters = (filter > 0).then_some(filter).into_iter().collect();
         let server = Surroundings { cpus, nice, filters, store_bypass, no_huge_pages };
-        let client = Surroundings { cpus: one_cpu(self.change.client_on_one_cpu, self.cpus.last()), ..Surroundings::default() };
+        let client =
+            Surroundings { cpus: one_cpu(self.change.client_on_one_cpu, self.cpus.last()), ..Surroundings::default() };
         let rehearsal = Rehearsal::new(recipe, &self.dir)
             .prepared(move |command| server.apply(command))
             .client_prepared(move |command| client.apply(command));
@@ -95,9 +103,10 @@ impl Setting {
     /// Begins what holds only while this side is measured: neighbours and the network's rate.
     pub fn enter(&mut self) -> Result<(), WorkloadError> {
         self.shaped |= shape(self.change.loopback)?;
-        for (wanted, words) in
-            [(self.change.hog, vec!["cpu".into()]), (self.change.syncer, vec!["disk".into(), self.dir.clone().into_os_string()])]
-        {
+        for (wanted, words) in [
+            (self.change.hog, vec!["cpu".into()]),
+            (self.change.syncer, vec!["disk".into(), self.dir.clone().into_os_string()]),
+        ] {
             if wanted {
                 let mut neighbour = neighbour_of(words)?;
                 neighbour.ask("go", PATIENCE)?;
@@ -187,7 +196,8 @@ pub(super) fn neighbour_of(words: Vec<OsString>) -> Result<Worker, WorkloadError
 /// Sets the loopback interface's rate, where one is wanted; tells whether.
 pub(super) fn shape(rate: Option<u32>) -> Result<bool, WorkloadError> {
     if rate.is_some() {
-        network::shape_loopback(rate).map_err(|e| missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
+        network::shape_loopback(rate)
+            .map_err(|e| missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
     }
     Ok(rate.is_some())
 }
@@ -209,7 +219,9 @@ fn whole_disk(dir: &Path) -> Result<(u32, u32), String> {
         ));
     }
     let disk = if node.join("partition").exists() { node.join("..") } else { node };
-    let text = fs::canonicalize(disk).and_then(|d| fs::read_to_string(d.join("dev"))).map_err(|e| format!("cannot find the disk: {e}"))?;
+    let text = fs::canonicalize(disk)
+        .and_then(|d| fs::read_to_string(d.join("dev")))
+        .map_err(|e| format!("cannot find the disk: {e}"))?;
     let number = text.trim().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     number.ok_or_else(|| format!("“{}” is not a device number", text.trim()))
 }

@@ -70,8 +70,9 @@ pub fn run(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Trial {
     trial
 }
 
-/// A second attempt after one that failed, with why that was. Linux 6.18 sometimes ends a server that was to swap, because it finds no page
-/// of the group to swap out while it reads pages ahead, with nine tenths of the swap file free.
+/// A second attempt after one that failed, with why that was. Linux 6.18 sometimes ends a server that was to swap,
+/// because it finds no page of the group to swap out while it reads pages ahead, with nine tenths of the swap file
+/// free.
 pub(super) fn at_most_twice<T>(
     stop: &AtomicBool,
     mut attempt: impl FnMut() -> Result<T, WorkloadError>,
@@ -130,7 +131,9 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
     let mut result = Ok(());
     for (side, (recipe, change)) in [base, new].into_iter().zip((plant.changes)()).enumerate() {
         match Setting::make(change, side, course.dir, course.cpus, scratch) {
-            Ok(setting) => sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default() }),
+            Ok(setting) => {
+                sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default() })
+            }
             Err(e) => result = Err(e),
         }
     }
@@ -175,7 +178,8 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
     let length = (course.time / (PAIRS as u32 * 2)).max(plant.least);
     let (params, clients) = (Params::new(), (plant.recipes)()[0].clients as f64);
     for n in 0..2 * PAIRS {
-        let pass = |side: &mut SideOfTrial| side.kept.pass(&mut side.rehearsal, &params, length, clients, course.events);
+        let pass =
+            |side: &mut SideOfTrial| side.kept.pass(&mut side.rehearsal, &params, length, clients, course.events);
         turn(&mut sides[(n / 2 + n) % 2], course, pass)?;
     }
     Ok(())
@@ -188,7 +192,8 @@ fn decided(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<
     let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(NAME, &params, course.host));
     let experiments = |side: &mut SideOfTrial, findings: &[Finding], eagerness| {
         turn(side, course, |side| {
-            let question = asking::question(&params, findings, (&side.kept, clients), eagerness, side.setting.neighbours());
+            let question =
+                asking::question(&params, findings, (&side.kept, clients), eagerness, side.setting.neighbours());
             side.kept.experiments.extend(ask(&mut side.rehearsal, &question).map_err(WorkloadError::Failed)?);
             Ok(())
         })

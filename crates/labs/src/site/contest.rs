@@ -46,7 +46,12 @@ impl Course<'_, '_, '_> {
     }
 
     /// One process of each contestant, from start to end.
-    fn group(&mut self, contest: &Contest, random: &mut fastrand::Rng, rows: &mut BTreeMap<&'static str, Row>) -> Result<(), LabError> {
+    fn group(
+        &mut self,
+        contest: &Contest,
+        random: &mut fastrand::Rng,
+        rows: &mut BTreeMap<&'static str, Row>,
+    ) -> Result<(), LabError> {
         let mut readers = self.start(contest, rows);
         let mut samples: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
         let rounds = if contest.state == State::Cold { COLD_ROUNDS } else { ROUNDS };
@@ -86,11 +91,10 @@ impl Course<'_, '_, '_> {
                 continue;
             }
             let cpu = self.context.cpus.first().copied();
-            let started = contest
-                .prepared
-                .source(access)
-                .map_err(LabError::Missing)
-                .and_then(|source| Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch));
+            let started =
+                contest.prepared.source(access).map_err(LabError::Missing).and_then(|source| {
+                    Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch)
+                });
             match started.and_then(|mut reader| reader.ask("warm").map(|_| reader)) {
                 Ok(reader) => readers.push(reader),
                 Err(e) => *row = Err(e),

@@ -14,7 +14,8 @@ use super::start::Start;
 use crate::rows::Definition;
 use crate::{Context, LabError};
 
-/// The version of the definitions of all rows. In version 1 every page was copied into a buffer, also from where it lay in memory.
+/// The version of the definitions of all rows. In version 1 every page was copied into a buffer, also from where it lay
+/// in memory.
 const VERSION: u32 = 2;
 /// Processes of each contestant that a figure needs at least.
 pub(super) const LEAST_GROUPS: usize = 3;
@@ -74,12 +75,14 @@ pub(super) const OF_ROUND: Definition = times("site.round");
 pub(super) const OF_SIZE: Definition = times("site.size");
 pub(super) const OF_FOLDER: Definition = times("site.folder");
 pub(super) const OF_DEPTH: Definition = times("site.depth");
-pub(super) const OF_READERS: Definition = Definition { unit: Unit::PerSecond, better: Better::Higher, ..times("site.readers") };
+pub(super) const OF_READERS: Definition =
+    Definition { unit: Unit::PerSecond, better: Better::Higher, ..times("site.readers") };
 pub(super) const OF_SPACE: Definition = Definition { unit: Unit::Bytes, ..times("site.space") };
 pub(super) const OF_IMPORT: Definition = times("site.import");
 pub(super) const OF_SERVED: Definition = Definition { probe: "site.served", ..OF_READERS };
 
-/// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest failed.
+/// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest
+/// failed.
 pub fn row(of: &Definition, params: Params, gave: Result<&[Process], &LabError>) -> Measurement {
     let without = |outcome, why| of.without_figure(params, outcome, why);
     let processes = match gave {
@@ -95,7 +98,9 @@ pub fn row(of: &Definition, params: Params, gave: Result<&[Process], &LabError>)
         outcome: if few { Outcome::Untrusted } else { Outcome::Measured },
         reason: few.then(|| format!("measured {} times only; a figure needs {LEAST_GROUPS}", processes.len())),
         estimate: match (of.unit, values.as_slice()) {
-            (Unit::Bytes, &[exact]) => Some(Estimate { value: exact, low: exact, high: exact, confidence: estimate::CONFIDENCE }),
+            (Unit::Bytes, &[exact]) => {
+                Some(Estimate { value: exact, low: exact, high: exact, confidence: estimate::CONFIDENCE })
+            }
             _ => estimate::across_processes(&values),
         },
         percentiles: estimate::percentiles(&samples, of.better),

@@ -1,9 +1,10 @@
 //! The site laboratory: files against an object database, as serverSimulator compared them in 1996.
 //!
-//! A structured site is made from a seed (or taken from the user), put into every object database, and read in rounds of 100 random URLs.
-//! In a round every contestant reads the same list, whole, and a sum over all of the bytes is made of it, in random order, each in a process of
-//! its own; what was read is checked outside the timing. Files are read in the kernel's page cache, databases in their own or the kernel's: what
-//! is compared is the way to a page, not the disk, unless the state is `cold`.
+//! A structured site is made from a seed (or taken from the user), put into every object database, and read in rounds
+//! of 100 random URLs. In a round every contestant reads the same list, whole, and a sum over all of the bytes is made
+//! of it, in random order, each in a process of its own; what was read is checked outside the timing. Files are read in
+//! the kernel's page cache, databases in their own or the kernel's: what is compared is the way to a page, not the
+//! disk, unless the state is `cold`.
 
 mod contest;
 mod course;
@@ -83,7 +84,11 @@ pub static LAB: Lab = Lab {
         (&course::OF_DEPTH, "reading one page that lies so many folders deep"),
         (&course::OF_READERS, "pages that so many readers at once read in a second"),
         (&course::OF_SPACE, "bytes on the disk that the store needs for the site"),
-        (&course::OF_IMPORT, "the time until all pages of the site are in the store and on the disk; for files, a copy of them"),
+        (
+            &course::OF_IMPORT,
+            "the time until all pages of the site are in the store and on the disk; for files, a copy \
+            of them",
+        ),
         (&course::OF_SERVED, "requests that this program's web server answers in a second from the store"),
     ],
     settings: &[
@@ -99,22 +104,36 @@ pub static LAB: Lab = Lab {
         Setting::new(
             "state",
             "warm",
-            "warm, cold, both, or warming: eleven rounds from the start; cold and warming drop the system's caches, as root with --allow-system-changes",
+            "warm, cold, both, or warming: eleven rounds from the start; cold and warming drop the system's caches, as \
+             root with --allow-system-changes",
         )
         .one_of(&["warm", "cold", "both", "warming"]),
         Setting::new(
             "memory",
             "none",
-            "with state=warming: memory that a reader may have, its page cache included, such as 8M (with pages=4000 and urls=400); a list such as none,8M; as root with --allow-system-changes",
+            "with state=warming: memory that a reader may have, its page cache included, such as 8M (with pages=4000 \
+             and urls=400); a list such as none,8M; as root with --allow-system-changes",
         )
         .several(&["none"]),
         Setting::new("parts", "rounds,sizes (quick)", "rounds, sizes, folders, depth, readers, served, or all")
             .several(&["rounds", "sizes", "folders", "depth", "readers", "served", "all"]),
         Setting::new("folder", "10,100,1000,10000", "numbers of files in one folder"),
         Setting::new("readers", "1,2,4,8", "numbers of readers at a time"),
-        Setting::new("dirs", "the work directory", "directories, each on a file system to measure on").several(&[]).path(),
-        Setting::new("filesystems", "none", "ext4, xfs, btrfs, tmpfs: made on loop images, as root with --allow-system-changes")
-            .several(&settings::FILESYSTEMS),
+        Setting::new(
+            "dirs",
+            "the work directory",
+            "directories, each on a file system to measure \
+            on",
+        )
+        .several(&[])
+        .path(),
+        Setting::new(
+            "filesystems",
+            "none",
+            "ext4, xfs, btrfs, tmpfs: made on loop images, as root with \
+            --allow-system-changes",
+        )
+        .several(&settings::FILESYSTEMS),
     ],
     missing,
     check: |settings, profile| Settings::new(settings, profile).map(drop),

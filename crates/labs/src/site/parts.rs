@@ -90,18 +90,25 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The states that can be measured here, and whether caches can be dropped; a cold one that cannot be is said to be warm.
+/// The states that can be measured here, and whether caches can be dropped; a cold one that cannot be is said to be
+/// warm.
 fn states(course: &mut Course) -> (Vec<State>, bool) {
     let allowed = course.context.allow_system_changes && fingerpost_sys::system::is_root();
     let mut states = course.settings.states.clone();
     // What loads is then only what a contestant keeps in memory of its own.
     let own = if states.contains(&State::Warming) { "; what loads is what each contestant keeps itself" } else { "" };
     if states != [State::Warm] && !allowed {
-        course.context.sink.warn(&format!("the kernel's caches are warm: dropping them needs root and --allow-system-changes{own}"));
+        course
+            .context
+            .sink
+            .warn(&format!("the kernel's caches are warm: dropping them needs root and --allow-system-changes{own}"));
     }
     let memory = course.settings.site.iter().chain([&course.place.dir]).find(|dir| is_memory(dir)).cloned();
     if let Some(dir) = memory.as_ref().filter(|_| states != [State::Warm] && allowed) {
-        let sentence = format!("the kernel's caches are warm on {}: that file system is memory and nothing else{own}", dir.display());
+        let sentence = format!(
+            "the kernel's caches are warm on {}: that file system is memory and nothing else{own}",
+            dir.display()
+        );
         course.context.sink.warn(&sentence);
     }
     let cold = allowed && memory.is_none();
@@ -120,7 +127,13 @@ fn is_memory(dir: &Path) -> bool {
 
 fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), LabError> {
     let failed = |e: std::io::Error| LabError::Failed(format!("the site cannot be measured on disk: {e}"));
-    let base = course.settings.unusual().0.into_iter().filter(|(k, _)| k != "urls").fold(course.place.params(), |p, (k, v)| p.with(&k, v));
+    let base = course
+        .settings
+        .unusual()
+        .0
+        .into_iter()
+        .filter(|(k, _)| k != "urls")
+        .fold(course.place.params(), |p, (k, v)| p.with(&k, v));
     for (store, bytes) in prepared.space().map_err(failed)? {
         let space = [Process::of_one(bytes as f64, 1)];
         course.context.sink.measurement(row(&course::OF_SPACE, base.clone().with("store", store), Ok(&space)));
@@ -138,7 +151,14 @@ fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), 
 }
 
 /// A contest of one kind of site, with the time for a page as its figure.
-fn pages(course: &mut Course, rows: &'static Definition, key: (&str, i64), plan: &Plan, urls: usize, of: usize) -> Result<(), LabError> {
+fn pages(
+    course: &mut Course,
+    rows: &'static Definition,
+    key: (&str, i64),
+    plan: &Plan,
+    urls: usize,
+    of: usize,
+) -> Result<(), LabError> {
     if course.context.sink.interrupted() {
         return Ok(());
     }
@@ -194,7 +214,8 @@ pub fn readers(course: &mut Course) -> Result<(), LabError> {
     let stores = few(course);
     let prepared = site(course, "readers", true, &plan, &stores)?;
     let spans = if course.context.profile == Profile::Quick { 3 } else { SPANS };
-    let mut steps: Vec<(usize, Access)> = course.settings.readers.iter().flat_map(|&n| stores.iter().map(move |&a| (n, a))).collect();
+    let mut steps: Vec<(usize, Access)> =
+        course.settings.readers.iter().flat_map(|&n| stores.iter().map(move |&a| (n, a))).collect();
     fastrand::Rng::with_seed(course.context.seed).shuffle(&mut steps);
     let total = steps.len();
     for (i, (count, access)) in steps.into_iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Where the site lies: the work directory, directories of the user's, or file systems made on images in the scratch directory.
+//! Where the site lies: the work directory, directories of the user's, or file systems made on images in the scratch
+//! directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,12 @@ pub fn make(settings: &Settings, context: &mut Context) -> Result<Vec<Place>, La
         let dir = context.work_dir.join("site");
         fs::create_dir(&dir).map_err(|e| LabError::Failed(format!("cannot make {}: {e}", dir.display())))?;
         let own = !context.work_dir.starts_with(context.scratch.path());
-        return Ok(vec![Place { name: None, dir_fs: own.then(|| file_system(context.work_dir)), dir, tickets: Vec::new() }]);
+        return Ok(vec![Place {
+            name: None,
+            dir_fs: own.then(|| file_system(context.work_dir)),
+            dir,
+            tickets: Vec::new(),
+        }]);
     }
     let mut places = Vec::new();
     for dir in &settings.dirs {
@@ -89,23 +95,28 @@ fn in_directory(dir: &Path, context: &mut Context) -> Result<Place, LabError> {
 /// A new file system of this kind, on an image in the scratch directory.
 fn on_image(kind: &str, context: &mut Context) -> Result<Place, LabError> {
     if !context.allow_system_changes || !system::is_root() {
-        return Err(LabError::Missing("making and mounting a file system needs root and --allow-system-changes".to_owned()));
+        return Err(LabError::Missing(
+            "making and mounting a file system needs root and --allow-system-changes".to_owned(),
+        ));
     }
     let failed = |what: &str, e: std::io::Error| LabError::Failed(format!("{kind}: {what}: {e}"));
     let point = context.scratch.subdir(&format!("mount-{kind}")).map_err(|e| failed("no directory", e))?;
     let mut tickets = Vec::new();
     if kind == "tmpfs" {
-        tickets.push(context.scratch.record(Undo::Unmount { path: point.clone() }).map_err(|e| failed("no journal", e))?);
+        tickets
+            .push(context.scratch.record(Undo::Unmount { path: point.clone() }).map_err(|e| failed("no journal", e))?);
         mount::mount(Path::new("none"), &point, kind, "size=50%").map_err(|e| failed("cannot be mounted", e))?;
     } else {
         let image = context.scratch.path().join(format!("image-{kind}"));
         File::create(&image).and_then(|f| f.set_len(IMAGE)).map_err(|e| failed("no image", e))?;
         make_filesystem(kind, &image)?;
-        let attached =
-            loopdev::attach(context.scratch, &image).map_err(|e| LabError::Missing(format!("no loop device can be had: {e}")))?;
+        let attached = loopdev::attach(context.scratch, &image)
+            .map_err(|e| LabError::Missing(format!("no loop device can be had: {e}")))?;
         tickets.push(attached.ticket);
-        tickets.push(context.scratch.record(Undo::Unmount { path: point.clone() }).map_err(|e| failed("no journal", e))?);
-        mount::mount(&attached.device, &point, kind, "").map_err(|e| LabError::Missing(format!("it cannot be mounted: {e}")))?;
+        tickets
+            .push(context.scratch.record(Undo::Unmount { path: point.clone() }).map_err(|e| failed("no journal", e))?);
+        mount::mount(&attached.device, &point, kind, "")
+            .map_err(|e| LabError::Missing(format!("it cannot be mounted: {e}")))?;
     }
     let dir = point.join("site");
     fs::create_dir(&dir).map_err(|e| failed("no directory", e))?;
@@ -122,7 +133,9 @@ fn make_filesystem(kind: &str, image: &Path) -> Result<(), LabError> {
         .map_err(|e| LabError::Missing(format!("{program} cannot be run ({e}); install the tools of {kind}")))?;
     match output.status {
         Some(status) if status.success() => Ok(()),
-        Some(_) => Err(LabError::Failed(format!("{program} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))),
+        Some(_) => {
+            Err(LabError::Failed(format!("{program} failed: {}", String::from_utf8_lossy(&output.stderr).trim())))
+        }
         None => Err(LabError::Failed(format!("{program} did not end"))),
     }
 }

@@ -34,8 +34,15 @@ pub struct Prepared {
 }
 
 /// Makes a site, or takes the user's.
-pub fn prepare(base: PathBuf, site: Option<&Path>, plan: &Plan, stores: &[Access], scratch: &mut Scratch) -> Result<Prepared, LabError> {
-    let failed = |what: &'static str| move |e: io::Error| LabError::Failed(format!("the site could not be {what}: {e}"));
+pub fn prepare(
+    base: PathBuf,
+    site: Option<&Path>,
+    plan: &Plan,
+    stores: &[Access],
+    scratch: &mut Scratch,
+) -> Result<Prepared, LabError> {
+    let failed =
+        |what: &'static str| move |e: io::Error| LabError::Failed(format!("the site could not be {what}: {e}"));
     fs::create_dir(&base).map_err(failed("made"))?;
     let (dir, pages) = match site {
         Some(site) => (site.canonicalize().map_err(failed("found"))?, tree::survey(site).map_err(failed("read"))?),
@@ -50,7 +57,8 @@ pub fn prepare(base: PathBuf, site: Option<&Path>, plan: &Plan, stores: &[Access
     }
     let list = base.join("list");
     tree::write_list(&pages, &list).map_err(failed("listed"))?;
-    let mut this = Prepared { base, dir, list, files: BTreeMap::new(), imports: BTreeMap::new(), refused: BTreeMap::new() };
+    let mut this =
+        Prepared { base, dir, list, files: BTreeMap::new(), imports: BTreeMap::new(), refused: BTreeMap::new() };
     let mut wanted: Vec<Store> = stores.iter().filter_map(|a| a.store()).collect();
     wanted.sort_by_key(|s| s.name());
     wanted.dedup();
@@ -68,7 +76,8 @@ pub fn prepare(base: PathBuf, site: Option<&Path>, plan: &Plan, stores: &[Access
 }
 
 impl Prepared {
-    /// Imports again, so that there is a figure; a large site is not waited for. Tells why where that failed: the first file stays.
+    /// Imports again, so that there is a figure; a large site is not waited for. Tells why where that failed: the first
+    /// file stays.
     pub fn import_again(&mut self, scratch: &mut Scratch) -> Vec<String> {
         let mut told = Vec::new();
         for (name, times) in &mut self.imports {
@@ -90,11 +99,11 @@ impl Prepared {
     pub fn source(&self, access: Access) -> Result<&Path, String> {
         match access.store() {
             None => Ok(&self.dir),
-            Some(store) => self
-                .files
-                .get(store.name())
-                .map(PathBuf::as_path)
-                .ok_or_else(|| self.refused.get(store.name()).cloned().unwrap_or_else(|| "it was not made".to_owned())),
+            Some(store) => {
+                self.files.get(store.name()).map(PathBuf::as_path).ok_or_else(|| {
+                    self.refused.get(store.name()).cloned().unwrap_or_else(|| "it was not made".to_owned())
+                })
+            }
         }
     }
 

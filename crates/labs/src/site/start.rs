@@ -32,7 +32,10 @@ impl Start {
         if !cold {
             return match memory {
                 None => Ok(Start::default()),
-                Some(_) => Err("limiting memory needs root and --allow-system-changes, and a file system with a cache to drop".into()),
+                Some(_) => {
+                    Err("limiting memory needs root and --allow-system-changes, and a file system with a cache to drop"
+                        .into())
+                }
             };
         }
         let memory_group = MemoryGroup::make("site", scratch, &[], Throttle::default());
@@ -48,7 +51,9 @@ impl Start {
     pub fn unmet(&self) -> Option<String> {
         let (limit, _) = self.limit.zip(self.memory_group.as_ref()?.met()).filter(|(_, met)| *met == 0)?;
         let set = named("memory", &Param::Int(limit as i64));
-        Some(format!("with {set} no reader reached the limit, which changed nothing; give less, or a larger site (pages=, urls=)"))
+        Some(format!(
+            "with {set} no reader reached the limit, which changed nothing; give less, or a larger site (pages=, urls=)"
+        ))
     }
 
     /// What the readers' group counted: how much memory it has, and how often its limit was met.
@@ -65,8 +70,8 @@ impl Start {
     }
 }
 
-/// Writes out what is changed and has the kernel forget what it has of files and directories. It changes no setting: there is nothing to
-/// undo.
+/// Writes out what is changed and has the kernel forget what it has of files and directories. It changes no setting:
+/// there is nothing to undo.
 pub fn drop_caches() -> std::io::Result<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3")

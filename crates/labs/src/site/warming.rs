@@ -1,8 +1,9 @@
 //! The `warming` state: rounds from the moment at which a process opens its store, when nothing has been loaded yet.
 //!
-//! That is what the source's eleven rounds were: its ratio grew as more of the database's tables had come into memory. Each contestant has
-//! all of its rounds for itself, one contestant after the other, because several of them read the same files, and what one loads into the
-//! kernel's cache the next would find there. They read the same lists, so that the ratio is still taken round by round.
+//! That is what the source's eleven rounds were: its ratio grew as more of the database's tables had come into memory.
+//! Each contestant has all of its rounds for itself, one contestant after the other, because several of them read the
+//! same files, and what one loads into the kernel's cache the next would find there. They read the same lists, so that
+//! the ratio is still taken round by round.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -33,7 +34,12 @@ pub fn skip(course: &mut Course, contest: &Contest, why: &str) {
 
 impl Course<'_, '_, '_> {
     /// One process of each contestant, one after the other, with the same lists.
-    pub(super) fn warm_up(&mut self, contest: &Contest, random: &mut fastrand::Rng, rows: &mut BTreeMap<&'static str, Row>) {
+    pub(super) fn warm_up(
+        &mut self,
+        contest: &Contest,
+        random: &mut fastrand::Rng,
+        rows: &mut BTreeMap<&'static str, Row>,
+    ) {
         let lists: Vec<u64> = (0..ROUNDS).map(|_| random.u64(..1 << 53)).collect();
         let mut stores = contest.stores.to_vec();
         random.shuffle(&mut stores);
@@ -100,7 +106,8 @@ impl Course<'_, '_, '_> {
     }
 }
 
-/// Puts a reader where its memory is limited, and has it open its store anew there, with what the kernel knew of it forgotten.
+/// Puts a reader where its memory is limited, and has it open its store anew there, with what the kernel knew of it
+/// forgotten.
 fn begin(reader: &mut Reader, start: &Start) -> Result<(), LabError> {
     // Pages that a process has mapped stay in memory, so the database is closed before.
     reader.ask("close")?;

@@ -19,7 +19,9 @@ fn row(rounds: Vec<Step>) -> Row {
 #[test]
 fn a_profile_spends_about_its_budget() {
     let minute = Duration::from_secs(60);
-    for (profile, budget, steps) in [(Profile::Quick, QUICK, 4), (Profile::Standard, minute, 4), (Profile::Standard, minute, 8)] {
+    for (profile, budget, steps) in
+        [(Profile::Quick, QUICK, 4), (Profile::Standard, minute, 4), (Profile::Standard, minute, 8)]
+    {
         let (rounds, window) = plan(profile, budget, steps);
         let spent = (window + OVERHEAD) * rounds * steps as u32 + OVERHEAD * steps as u32;
         assert!(spent <= budget && spent * 10 >= budget * 9, "{profile:?} {steps}: {spent:?}");
@@ -62,7 +64,10 @@ fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
     let mut saturated = step(1000, 100);
     saturated.client.saturated = Some("the client was the limit".to_owned());
     assert_eq!(row(vec![saturated.clone(), step(1000, 100), step(1000, 100)]).throughput().outcome, Outcome::Measured);
-    assert_eq!(row(vec![saturated.clone(), saturated, step(1000, 100)]).throughput().reason.unwrap(), "the client was the limit");
+    assert_eq!(
+        row(vec![saturated.clone(), saturated, step(1000, 100)]).throughput().reason.unwrap(),
+        "the client was the limit"
+    );
 
     let stall = |why: &str, length_s| {
         let mut step = step(1000, 100);
@@ -75,7 +80,9 @@ fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
 
     let failed = Row { failure: Some("nothing listens".to_owned()), ..row(Vec::new()) };
     let told = failed.measurements();
-    assert!(told.iter().all(|m| m.outcome == Outcome::Failed && m.reason.as_deref() == Some("nothing listens") && m.estimate.is_none()));
+    assert!(told.iter().all(|m| m.outcome == Outcome::Failed
+        && m.reason.as_deref() == Some("nothing listens")
+        && m.estimate.is_none()));
 }
 
 #[test]
@@ -94,20 +101,28 @@ fn the_clients_account_is_kept_over_all_rounds() {
 #[test]
 fn a_desktops_tasks_go_with_a_load_that_lasts() {
     let with = |pairs: &[(&str, &str)], profile| {
-        let settings = pairs.iter().fold(Params::new(), |p, (key, value)| p.with(key, fingerpost_record::Param::parse(value)));
+        let settings =
+            pairs.iter().fold(Params::new(), |p, (key, value)| p.with(key, fingerpost_record::Param::parse(value)));
         with_desktop(&settings, profile)
     };
     assert!(matches!(with(&[], Profile::Standard), Ok(true)));
     assert!(matches!(with(&[], Profile::Quick), Ok(false)));
     assert!(matches!(with(&[("desktop", "on")], Profile::Quick), Ok(true)));
     assert!(matches!(with(&[("requests", "1000")], Profile::Standard), Ok(false)));
-    assert!(with(&[("requests", "1000"), ("desktop", "on")], Profile::Quick).unwrap_err().to_string().contains("exclude each other"));
+    assert!(
+        with(&[("requests", "1000"), ("desktop", "on")], Profile::Quick)
+            .unwrap_err()
+            .to_string()
+            .contains("exclude each other")
+    );
     assert!(with(&[("desktop", "perhaps")], Profile::Quick).unwrap_err().to_string().contains("desktop=perhaps"));
 }
 
 #[test]
 fn the_idle_servers_rows_do_not_name_a_load() {
-    let settings = Settings::from_params(&Params::new().with("keepalive", "both").with("connections", "1,10").with("rate", 100)).unwrap();
+    let settings =
+        Settings::from_params(&Params::new().with("keepalive", "both").with("connections", "1,10").with("rate", 100))
+            .unwrap();
     let loaded = &settings.steps()[0];
     let idle = loaded.without(BESIDE.of_load);
     assert_eq!(idle, Params::new().with("server", "embedded").with("size", 1024), "of {loaded}");
@@ -160,5 +175,8 @@ fn each_round_of_a_run_that_takes_turns_is_of_another_start_of_the_server() {
 fn a_server_that_does_not_start_again_leaves_the_rounds_before_it() {
     let (rounds, warnings) = starts_of_rounds(true, 3);
     assert_eq!(rounds, [[1, 2]; 2]);
-    assert_eq!(warnings, ["the web server could not be started for round 3, and the rounds before it are all: no port is free"]);
+    assert_eq!(
+        warnings,
+        ["the web server could not be started for round 3, and the rounds before it are all: no port is free"]
+    );
 }

@@ -1,8 +1,9 @@
-//! Where a service answers: what the system tells of its sockets before it is watched, and of sockets that windows show.
+//! Where a service answers: what the system tells of its sockets before it is watched, and of sockets that windows
+//! show.
 //!
-//! A connection that is made within a window shows which end asks. Of one that was there before, its port tells (TCP), or the descriptor
-//! by which it is used: an accepted Unix socket has the name of the one that listened. Text of `/proc/PID/net` is of that process's
-//! network name space, so that a container's service is known as well.
+//! A connection that is made within a window shows which end asks. Of one that was there before, its port tells (TCP),
+//! or the descriptor by which it is used: an accepted Unix socket has the name of the one that listened. Text of
+//! `/proc/PID/net` is of that process's network name space, so that a container's service is known as well.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -52,7 +53,9 @@ impl Answering {
             let here = || SockDiag::open().and_then(|mut diag| ports_of(&mut diag, &inodes)).ok();
             match (own.as_ref() == Some(&space)).then(here).flatten() {
                 Some(ports) => found.ports.extend(ports),
-                None => found.ports.extend(["tcp", "tcp6"].iter().flat_map(|file| listening_ports(lines(pid, file), &inodes))),
+                None => found
+                    .ports
+                    .extend(["tcp", "tcp6"].iter().flat_map(|file| listening_ports(lines(pid, file), &inodes))),
             }
             found.names.extend(listening_names(lines(pid, "unix"), &inodes));
         }
@@ -79,7 +82,8 @@ fn lines(pid: i32, file: &str) -> impl Iterator<Item = String> {
     table.into_iter().flat_map(|f| BufReader::new(f).lines().map_while(Result::ok).skip(1))
 }
 
-/// Local ports of listening sockets with these inodes. The kernel tells listening sockets before all others, of which there may be many.
+/// Local ports of listening sockets with these inodes. The kernel tells listening sockets before all others, of which
+/// there may be many.
 fn listening_ports(lines: impl Iterator<Item = String>, inodes: &HashSet<u32>) -> HashSet<u16> {
     let port = |line: String| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -140,7 +144,8 @@ pub struct AtOnce {
 #[derive(Debug, Default)]
 pub struct Looker {
     answering: Answering,
-    /// Whether a descriptor told that a socket answers, by the kernel's address; kept where not, too, so that it is not looked up again.
+    /// Whether a descriptor told that a socket answers, by the kernel's address; kept where not, too, so that it is not
+    /// looked up again.
     known: HashMap<u64, bool>,
 }
 
@@ -152,7 +157,10 @@ impl Looker {
 
     /// Where the service listens, and what was learned so far.
     pub fn ends(&self) -> Ends {
-        (self.answering.ports.clone(), self.known.iter().filter(|(_, answers)| **answers).map(|(&socket, _)| socket).collect())
+        (
+            self.answering.ports.clone(),
+            self.known.iter().filter(|(_, answers)| **answers).map(|(&socket, _)| socket).collect(),
+        )
     }
 
     /// Looks through a window that has just ended. `ours` says whether a process is the service's.
@@ -179,7 +187,8 @@ impl Looker {
             }
         }
         let inode = |pid: i32, fd: u64| socket_at(Path::new(&format!("/proc/{pid}/fd/{fd}")));
-        let inodes: Vec<(u64, Option<u32>)> = unknown.into_iter().map(|(socket, (pid, fd))| (socket, inode(pid, fd))).collect();
+        let inodes: Vec<(u64, Option<u32>)> =
+            unknown.into_iter().map(|(socket, (pid, fd))| (socket, inode(pid, fd))).collect();
         if inodes.iter().any(|(_, inode)| inode.is_some_and(|i| !self.answering.accepted.contains(&i))) {
             self.answering.look_for_accepted();
         }
@@ -232,7 +241,8 @@ fn at_once(window: &Window, ours: impl Fn(i32) -> bool) -> AtOnce {
         match state.latency() {
             Some(latency) => found.latencies.push(latency),
             None => {
-                let under_way = state.answered.unwrap_or(window.end).saturating_sub(state.arrived.unwrap_or(window.start));
+                let under_way =
+                    state.answered.unwrap_or(window.end).saturating_sub(state.arrived.unwrap_or(window.start));
                 found.cut += 1;
                 found.cut_after = found.cut_after.max(Duration::from_nanos(under_way));
             }
@@ -253,12 +263,18 @@ mod tests {
 
     #[test]
     fn ports_and_names_are_those_of_sockets_that_the_service_has() {
-        let tcp = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 501 1 0000\n\
+        let tcp = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 501 1 \
+            0000\n\
                    1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 502 1 0000\n\
                    2: 0100007F:9C40 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 503 1 0000\n\
-                   3: 0100007F:9C41 0100007F:1F90 0A 00000000:00000000 00:00000000 00000000     0        0 501 1 0000\n";
+                   3: 0100007F:9C41 0100007F:1F90 0A 00000000:00000000 00:00000000 00000000     0        0 501 1 \
+                   0000\n";
         let inodes = HashSet::from([501, 601]);
-        assert_eq!(listening_ports(tcp.lines().map(str::to_owned), &inodes), HashSet::from([8080]), "what listens comes first");
+        assert_eq!(
+            listening_ports(tcp.lines().map(str::to_owned), &inodes),
+            HashSet::from([8080]),
+            "what listens comes first"
+        );
         let unix = "0000000000000000: 00000002 00000000 00010000 0001 01 601 /run/my sql.sock\n\
                     0000000000000000: 00000003 00000000 00000000 0001 03 602 /run/my sql.sock\n\
                     0000000000000000: 00000003 00000000 00000000 0001 03 603\n\
@@ -285,7 +301,11 @@ mod tests {
 
     #[test]
     fn latencies_are_told_at_once() {
-        let story = Story::default().arrived(10, 101, 0xb).received(12, 101, 0xb, 5).sent(20, 101, 0xb, 5).sent(25, 101, 0xb, 5);
+        let story = Story::default()
+            .arrived(10, 101, 0xb)
+            .received(12, 101, 0xb, 5)
+            .sent(20, 101, 0xb, 5)
+            .sent(25, 101, 0xb, 5);
         let story = story.arrived(40, 101, 0xb).sent(45, 101, 0xb, 5).arrived(50, 301, 0xe).sent(60, 301, 0xe, 1);
         let story = story.arrived(70, 101, 0xc).received(72, 101, 0xc, 5);
         let found = at_once(&story.window(0, 100), |pid| pid == 100);

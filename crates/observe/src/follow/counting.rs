@@ -1,4 +1,5 @@
-//! Requests of a running service counted in one short stretch after the other, and how long each took: nothing is followed, nothing is kept.
+//! Requests of a running service counted in one short stretch after the other, and how long each took: nothing is
+//! followed, nothing is kept.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +10,8 @@ use super::source::{self, Source};
 use super::taking::MOST_EVENTS;
 use crate::population::Population;
 
-/// Counts. The kernel's events stay attached from the first stretch until it is dropped, so that all stretches cost the service the same.
+/// Counts. The kernel's events stay attached from the first stretch until it is dropped, so that all stretches cost the
+/// service the same.
 pub struct Counter {
     source: Box<dyn Source + Send>,
     looker: Looker,
@@ -45,7 +47,12 @@ impl Counter {
         if answering.is_empty() {
             return Err("it listens nowhere, so that no request of it can be counted".to_owned());
         }
-        Ok(Counter { source: source::open(MOST_EVENTS)?, looker: Looker::new(answering), population, begun: Instant::now() })
+        Ok(Counter {
+            source: source::open(MOST_EVENTS)?,
+            looker: Looker::new(answering),
+            population,
+            begun: Instant::now(),
+        })
     }
 
     /// Counts for so long. `wait` sleeps, and returns true when the end was asked for. Nothing where events were lost.
@@ -70,7 +77,10 @@ mod tests {
     #[test]
     fn the_mean_of_no_request_is_nothing() {
         assert_eq!(Counted::default().mean_ns(), None);
-        let counted = Counted { latencies: vec![Duration::from_nanos(100), Duration::from_nanos(300)], length: Duration::from_millis(1) };
+        let counted = Counted {
+            latencies: vec![Duration::from_nanos(100), Duration::from_nanos(300)],
+            length: Duration::from_millis(1),
+        };
         assert_eq!(counted.mean_ns(), Some(200.0));
     }
 

@@ -48,8 +48,8 @@ impl Busy {
     }
 }
 
-/// Flushes have no place on the device that would tell them apart, and the kernel does several that wait as one: those that were
-/// submitted when it is issued.
+/// Flushes have no place on the device that would tell them apart, and the kernel does several that wait as one: those
+/// that were submitted when it is issued.
 const FLUSH: u64 = u64::MAX;
 
 impl Disks {
@@ -99,7 +99,8 @@ impl Disks {
         }
     }
 
-    /// The way of a request that was completed at a time; of several that were done as one, that of the thread that waited.
+    /// The way of a request that was completed at a time; of several that were done as one, that of the thread that
+    /// waited.
     pub fn way(&self, io: Io, completed: u64, waited: i32) -> Option<Way> {
         let ways = self.done.get(&(io.device, io.sector))?;
         let ways = &ways[..ways.partition_point(|w| w.completed <= completed)];
@@ -123,8 +124,8 @@ impl Disks {
         by.into_iter().filter(|&(_, ns)| ns > 0).max_by_key(|&(who, ns)| (ns, who)).map(|(who, _)| who)
     }
 
-    /// The stretches of a time in which a device also had requests of threads that count, each with one of them: in order, without
-    /// overlap.
+    /// The stretches of a time in which a device also had requests of threads that count, each with one of them: in
+    /// order, without overlap.
     pub fn beside(&self, device: u32, from: u64, to: u64, counts: impl Fn(i32) -> bool) -> Vec<(u64, u64, i32)> {
         let mut found: Vec<(u64, u64, i32)> = Vec::new();
         let Some(busy) = self.busy.get(&device) else { return found };

@@ -1,7 +1,8 @@
 //! The vocabulary of what the kernel tells: one event, whatever source it came from.
 //!
-//! Times are nanoseconds on the monotonic clock. Threads are named by the kernel's thread id (`tid`) and their process (`pid`).
-//! Sockets are named by the kernel's address of them, which is the same in every process and needs no descriptor to be looked up.
+//! Times are nanoseconds on the monotonic clock. Threads are named by the kernel's thread id (`tid`) and their process
+//! (`pid`). Sockets are named by the kernel's address of them, which is the same in every process and needs no
+//! descriptor to be looked up.
 
 /// An event with its time, its CPU and the thread that was current.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,7 +11,8 @@ pub struct Event {
     pub time: u64,
     /// The CPU that it happened on.
     pub cpu: u16,
-    /// Whether the CPU was in an interrupt (hard or soft) that had interrupted the current thread, or runs at the end of its call.
+    /// Whether the CPU was in an interrupt (hard or soft) that had interrupted the current thread, or runs at the end
+    /// of its call.
     pub interrupt: bool,
     /// Process of the current thread.
     pub pid: i32,
@@ -27,7 +29,8 @@ pub enum What {
     Enter {
         /// The call's number.
         call: i32,
-        /// Its first two arguments; of `mmap` its flags with its protection in the upper half, and its length: the address is a wish.
+        /// Its first two arguments; of `mmap` its flags with its protection in the upper half, and its length: the
+        /// address is a wish.
         args: [u64; 2],
     },
     /// The current thread left a system call.
@@ -109,7 +112,8 @@ pub enum What {
         /// Whether it began.
         begin: bool,
     },
-    /// The current thread touched a page that was not there, or not for this: its own code did, or the kernel on its behalf.
+    /// The current thread touched a page that was not there, or not for this: its own code did, or the kernel on its
+    /// behalf.
     Fault {
         /// The address.
         address: u64,

@@ -173,7 +173,9 @@ impl Leaf {
         let (layer, component) = match (self.side, self.kind) {
             (_, Kind::NotFollowed) => (Layer::Application, "not followed"),
             (Side::Client, Kind::Cpu) => (Layer::Client, "client waiting for a CPU"),
-            (Side::Client, Kind::User | Kind::Call(_) | Kind::Interrupt(_)) => (Layer::Client, "client user and kernel"),
+            (Side::Client, Kind::User | Kind::Call(_) | Kind::Interrupt(_)) => {
+                (Layer::Client, "client user and kernel")
+            }
             (Side::Client, Kind::Lock | Kind::Timer | Kind::Child | Kind::Pipe | Kind::Memory) => {
                 (Layer::Client, "client waiting for itself")
             }

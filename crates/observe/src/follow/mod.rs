@@ -1,11 +1,13 @@
-//! Requests followed through the kernel, one by one: events in, paths out. Nothing is judged here, and nothing is scaled or fitted.
+//! Requests followed through the kernel, one by one: events in, paths out. Nothing is judged here, and nothing is
+//! scaled or fitted.
 //!
 //! ```text
 //! source (windows of events) → timelines (threads, CPUs) ─┐
 //!                              sockets, disks ────────────┼→ request: turns at sockets → walk → pieces → sums → record::Paths
 //! ```
 //!
-//! [`event`] is the vocabulary; a [`source::Source`] has the kernel's events in windows; a [`Follower`] takes one window after the other.
+//! [`event`] is the vocabulary; a [`source::Source`] has the kernel's events in windows; a [`Follower`] takes one
+//! window after the other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -110,7 +112,8 @@ impl Stretch {
     fn of(window: &Window, requests: &[(u64, u64)], cut: u64) -> Vec<Stretch> {
         let length = window.end.saturating_sub(window.start).max(1);
         let parts = (length / STRETCH).max(1);
-        let mut found = vec![Stretch { seconds: length as f64 * 1e-9 / parts as f64, ..Stretch::default() }; parts as usize];
+        let mut found =
+            vec![Stretch { seconds: length as f64 * 1e-9 / parts as f64, ..Stretch::default() }; parts as usize];
         found[0].cut = cut;
         for (begin, end) in requests {
             let part = u128::from(end.saturating_sub(window.start)) * u128::from(parts) / u128::from(length);
@@ -123,8 +126,9 @@ impl Stretch {
 /// The part of a turn of the load generator's that a followed request is at least, for the two to be the same.
 const SAME: f64 = 0.95;
 
-/// Whether a turn that a window's edge cuts is of a request that was followed: the generator's account begins a moment before the call
-/// that sends and ends a moment after the one that reads, and a request may lie in the window whose turn does not quite.
+/// Whether a turn that a window's edge cuts is of a request that was followed: the generator's account begins a moment
+/// before the call that sends and ends a moment after the one that reads, and a request may lie in the window whose
+/// turn does not quite.
 fn is_of_one(turn: &(i32, u64, u64), followed: &[(u64, u64)]) -> bool {
     let least = SAME * (turn.2 - turn.1) as f64;
     followed.iter().any(|&(begin, end)| turn.1 <= begin && end <= turn.2 && (end - begin) as f64 >= least)
@@ -144,8 +148,8 @@ impl Follower {
         self.sides.insert(pid, side);
     }
 
-    /// Learns from a window which sockets belong together, and gives each a number of its own. Windows must come in the order of time,
-    /// and all before the first is followed.
+    /// Learns from a window which sockets belong together, and gives each a number of its own. Windows must come in the
+    /// order of time, and all before the first is followed.
     pub fn learn(&mut self, window: &mut Window) {
         if window.lost == 0 {
             self.generations.number(&mut window.events);
@@ -160,8 +164,8 @@ impl Follower {
         }
     }
 
-    /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the
-    /// monotonic clock; `silent` are threads that no event concerned.
+    /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in
+    /// nanoseconds on the monotonic clock; `silent` are threads that no event concerned.
     pub fn window(&mut self, window: &Window, silent: &timeline::Silent, turns: &[(i32, u64, u64)], what: Requested) {
         self.count(window);
         if window.lost > 0 {
@@ -222,10 +226,12 @@ impl Follower {
         self.stretches.extend(Stretch::of(window, &spans, cut));
     }
 
-    /// Keeps the load generator's own latencies: of what lies within the window, and of what lies across its edges and is one of `spans`.
+    /// Keeps the load generator's own latencies: of what lies within the window, and of what lies across its edges and
+    /// is one of `spans`.
     fn add_latencies(&mut self, window: &Window, turns: &[(i32, u64, u64)], spans: Option<&Vec<(u64, u64)>>) {
         let inside = |t: &(i32, u64, u64)| t.1 >= window.start && t.2 <= window.end;
-        let edge = |t: &(i32, u64, u64)| t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end;
+        let edge =
+            |t: &(i32, u64, u64)| t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end;
         let counts = |t: &&(i32, u64, u64)| inside(t) || spans.is_some_and(|spans| edge(t) && is_of_one(t, spans));
         self.generator.extend(turns.iter().filter(counts).map(|t| t.2 - t.1));
     }
@@ -239,7 +245,12 @@ impl Follower {
     }
 
     /// The sides of the processes that are known, and of a service's clients.
-    fn sides(&self, sockets: &sockets::Sockets, timelines: &timeline::Timelines, what: Requested) -> HashMap<i32, Side> {
+    fn sides(
+        &self,
+        sockets: &sockets::Sockets,
+        timelines: &timeline::Timelines,
+        what: Requested,
+    ) -> HashMap<i32, Side> {
         let clients = if what == Requested::ByArrivals { self.clients(sockets, timelines) } else { HashMap::new() };
         clients.into_iter().chain(self.sides.iter().map(|(&pid, &side)| (pid, side))).collect()
     }

@@ -2,28 +2,30 @@
 
 use std::time::Duration;
 
-/// The share of all CPUs' time that taking events, and reading them, may take: what a load loses is some times as much, as events come
-/// where it is busiest, and looking at processes and sockets comes on top (`bench/follow cost`).
+/// The share of all CPUs' time that taking events, and reading them, may take: what a load loses is some times as much,
+/// as events come where it is busiest, and looking at processes and sockets comes on top (`bench/follow cost`).
 pub const COST_SHARE: f64 = 0.004;
-/// The same until so many requests were followed that a hundredth of them says something: where requests are rare, or windows went by
-/// without one, a window costs little, and a step has time for few.
+/// The same until so many requests were followed that a hundredth of them says something: where requests are rare, or
+/// windows went by without one, a window costs little, and a step has time for few.
 const FIRST_SHARE: f64 = 0.02;
 const ENOUGH: u64 = 500;
-/// The part of the share that it may take of a service that others use, once so many requests were followed that thirty of them are beyond
-/// the 99th percentile: what more of them say costs a busy server more than it tells. Windows at the share above took 1.3 % (1.0 to 1.6) of
-/// PostgreSQL's throughput in ten seconds (`bench/attach cost`).
+/// The part of the share that it may take of a service that others use, once so many requests were followed that thirty
+/// of them are beyond the 99th percentile: what more of them say costs a busy server more than it tells. Windows at the
+/// share above took 1.3 % (1.0 to 1.6) of PostgreSQL's throughput in ten seconds (`bench/attach cost`).
 const LATER_SHARE: f64 = 0.5;
 const PLENTY: u64 = 3_000;
-/// As long as no request was seen at all, windows follow each other, for so many seconds together: a short step on a busy machine would
-/// be over before the next one.
+/// As long as no request was seen at all, windows follow each other, for so many seconds together: a short step on a
+/// busy machine would be over before the next one.
 const SEARCH: f64 = 0.5;
 /// The length of the first window: long against a scheduler tick and most waits.
 pub const FIRST: Duration = Duration::from_millis(40);
-/// The shortest window of a service that has a CPU quota: two and a half of the usual periods of 100 ms (Documentation/scheduler/sched-bwc.rst),
-/// as a stop lasts for up to one, and requests that lie in it would be longer than a window of the usual length, which cuts them out.
+/// The shortest window of a service that has a CPU quota: two and a half of the usual periods of 100 ms
+/// (Documentation/scheduler/sched-bwc.rst), as a stop lasts for up to one, and requests that lie in it would be longer
+/// than a window of the usual length, which cuts them out.
 const OF_STOPPED: Duration = Duration::from_millis(250);
-/// Windows are this many times as long as the longest time that a request was under way when one of them cut it, up to the length above. Where
-/// a lock is held for as long as a window, requests that wait for it are all cut, and of short ones there are so many that the cut are few.
+/// Windows are this many times as long as the longest time that a request was under way when one of them cut it, up to
+/// the length above. Where a lock is held for as long as a window, requests that wait for it are all cut, and of short
+/// ones there are so many that the cut are few.
 const CUT: f64 = 2.5;
 /// The longest window.
 pub const LONGEST: Duration = Duration::from_secs(2);
@@ -31,7 +33,8 @@ pub const LONGEST: Duration = Duration::from_secs(2);
 const LATENCIES: f64 = 20.0;
 /// The share of requests that windows may cut at most: the longest ones would be missing.
 const MOST_CUT: f64 = 0.02;
-/// A window is at most this many times as long as the one before: one window with few requests says little about their length.
+/// A window is at most this many times as long as the one before: one window with few requests says little about their
+/// length.
 const GROWTH: f64 = 4.0;
 /// Weight of the latest window in what is known of all.
 const LATEST: f64 = 0.5;
@@ -60,7 +63,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// With this share of these CPUs' time once enough was seen, and this many CPU seconds that an event costs the thread that causes it.
+    /// With this share of these CPUs' time once enough was seen, and this many CPU seconds that an event costs the
+    /// thread that causes it.
     pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
         let least = FIRST.as_secs_f64();
@@ -88,8 +92,8 @@ impl Pace {
         self.length = self.length.max(self.least);
     }
 
-    /// Learns from a window that was open for so long: the 99th percentile of the latency of all requests so far, how many it followed to
-    /// their end, and how many its own ends cut.
+    /// Learns from a window that was open for so long: the 99th percentile of the latency of all requests so far, how
+    /// many it followed to their end, and how many its own ends cut.
     pub fn learn(&mut self, open: Duration, p99: Option<Duration>, followed: u64, cut: u64) {
         let open = open.as_secs_f64().max(1e-6);
         let weight = if self.seen { LATEST } else { 1.0 };
@@ -120,8 +124,8 @@ impl Pace {
         }
     }
 
-    /// How long to pause after a window that was open for so long, had so many events, and took the observer so many CPU seconds itself.
-    /// Zero where the cost keeps within its share without a pause.
+    /// How long to pause after a window that was open for so long, had so many events, and took the observer so many
+    /// CPU seconds itself. Zero where the cost keeps within its share without a pause.
     pub fn pause(&mut self, open: Duration, events: u64, own: f64) -> Duration {
         if self.followed == 0 && self.searched < SEARCH {
             self.searched += open.as_secs_f64();
@@ -176,7 +180,10 @@ mod tests {
         assert_eq!(p.pause(40 * MS, 20_000, 0.010), near);
         p.learn(40 * MS, Some(MS), 1, 0);
         let far = p.pause(40 * MS, 20_000, 0.010);
-        assert!((near.as_secs_f64() - 0.710).abs() < 1e-9 && (far.as_secs_f64() - 3.710).abs() < 1e-9, "{near:?} {far:?}");
+        assert!(
+            (near.as_secs_f64() - 0.710).abs() < 1e-9 && (far.as_secs_f64() - 3.710).abs() < 1e-9,
+            "{near:?} {far:?}"
+        );
         p.spare();
         p.learn(40 * MS, Some(MS), PLENTY - ENOUGH - 1, 0);
         assert_eq!(p.pause(40 * MS, 20_000, 0.010), far);

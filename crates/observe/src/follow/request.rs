@@ -1,9 +1,10 @@
 //! Requests of one window: found at the sockets, each made a path from its sending to the last bytes of its answer.
 //!
-//! A request is at every moment in one place, and the thread that has it there tells what it does: the client while it sends; the
-//! server's thread from the arrival on (until it has read it, that thread was busy with others, or waited for a CPU, or was being
-//! woken); between its two ends the wire; the client's thread from the answer's arrival on. A turn that the server itself makes on a
-//! connection of its own while it has the request is a request within the request, and the path goes on in the other server.
+//! A request is at every moment in one place, and the thread that has it there tells what it does: the client while it
+//! sends; the server's thread from the arrival on (until it has read it, that thread was busy with others, or waited
+//! for a CPU, or was being woken); between its two ends the wire; the client's thread from the answer's arrival on. A
+//! turn that the server itself makes on a connection of its own while it has the request is a request within the
+//! request, and the path goes on in the other server.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -73,16 +74,20 @@ impl<'a> Requests<'a> {
         requests
     }
 
-    /// Whether a socket of anybody but the client is the end that asks. Where its making was not seen, it asks if its other end is
-    /// neither the client's nor of the same service.
+    /// Whether a socket of anybody but the client is the end that asks. Where its making was not seen, it asks if its
+    /// other end is neither the client's nor of the same service.
     fn asks(&self, socket: u64) -> bool {
         let connections = self.walker.connections;
         match (connections.end(socket), connections.peer(socket)) {
             (Some(end), _) => end == End::Asks,
             (None, Some(other)) if connections.end(other).is_some() => connections.end(other) == Some(End::Answers),
-            _ if self.by_arrivals && self.side_of(socket) == Some(Side::Server) => self.has_other_port_or_speaks_first(socket),
+            _ if self.by_arrivals && self.side_of(socket) == Some(Side::Server) => {
+                self.has_other_port_or_speaks_first(socket)
+            }
             (None, None) => false,
-            (None, Some(other)) => self.side_of(socket) == Some(Side::Server) && self.side_of(other) == Some(Side::Other),
+            (None, Some(other)) => {
+                self.side_of(socket) == Some(Side::Server) && self.side_of(other) == Some(Side::Other)
+            }
         }
     }
 
@@ -91,19 +96,27 @@ impl<'a> Requests<'a> {
         user(self.walker.sockets.between(socket, 0, u64::MAX)).map(|tid| self.walker.side(tid))
     }
 
-    /// Of a socket of the service whose making was not seen: whether it has another port than those at which the service listens, or sent
-    /// something before anything arrived.
+    /// Of a socket of the service whose making was not seen: whether it has another port than those at which the
+    /// service listens, or sent something before anything arrived.
     fn has_other_port_or_speaks_first(&self, socket: u64) -> bool {
-        let first = || self.walker.sockets.between(socket, 0, u64::MAX).iter().find(|e| matches!(e.act, Act::Arrived | Act::Sent(_)));
+        let first = || {
+            self.walker
+                .sockets
+                .between(socket, 0, u64::MAX)
+                .iter()
+                .find(|e| matches!(e.act, Act::Arrived | Act::Sent(_)))
+        };
         self.walker.connections.has_other_port(socket) || matches!(first().map(|e| e.act), Some(Act::Sent(_)))
     }
 
-    /// The requests that anybody made at the service, as its own sockets show them, one after the other in the order of their ends. What
-    /// one process of it asks another is a request within a request. Returns how many the window's beginning or end cut.
+    /// The requests that anybody made at the service, as its own sockets show them, one after the other in the order of
+    /// their ends. What one process of it asks another is a request within a request. Returns how many the window's
+    /// beginning or end cut.
     pub fn of_arrivals(&self, take: &mut dyn FnMut(&Served, Request)) -> u64 {
         let (mut found, mut cut_here) = (Vec::new(), 0);
         for (socket, log) in self.walker.sockets.all() {
-            let inside = || self.walker.connections.peer(socket).and_then(|other| self.side_of(other)) == Some(Side::Server);
+            let inside =
+                || self.walker.connections.peer(socket).and_then(|other| self.side_of(other)) == Some(Side::Server);
             if self.side_of(socket) != Some(Side::Server) || self.asks(socket) || inside() {
                 continue;
             }
@@ -118,7 +131,8 @@ impl<'a> Requests<'a> {
         cut_here
     }
 
-    /// When the last bytes of an answer were given: on this machine it arrives within the call that sends it, which may take longer.
+    /// When the last bytes of an answer were given: on this machine it arrives within the call that sends it, which may
+    /// take longer.
     fn answered(&self, s: &Served) -> u64 {
         let w = self.walker;
         let other = w.connections.peer(s.socket);
@@ -130,12 +144,18 @@ impl<'a> Requests<'a> {
     fn served(&self, s: &Served, end: u64) -> Request {
         let mut pieces = Vec::new();
         self.walker.walk(s.reader, s.begin, s.read, Chain::default().with(Link::Queue), &mut pieces);
-        self.at_work(Some(s.socket), (s.read, end), s.writer, Place { chain: Chain::default(), nested: 0 }, &mut pieces);
+        self.at_work(
+            Some(s.socket),
+            (s.read, end),
+            s.writer,
+            Place { chain: Chain::default(), nested: 0 },
+            &mut pieces,
+        );
         Request { begin: s.begin, end, pieces }
     }
 
-    /// The requests that the load generator made at the service, one after the other in the order of their ends. Returns how many the
-    /// window's beginning or end cut.
+    /// The requests that the load generator made at the service, one after the other in the order of their ends.
+    /// Returns how many the window's beginning or end cut.
     pub fn of_clients(&self, take: &mut dyn FnMut(Request)) -> u64 {
         let (mut found, mut last_ones, mut cut_here): (Vec<Turn>, Vec<Turn>, u64) = (Vec::new(), Vec::new(), 0);
         for (socket, log) in self.walker.sockets.all() {
@@ -162,15 +182,18 @@ impl<'a> Requests<'a> {
         cut_here
     }
 
-    /// Whether all that the server has sent of the answer was read when the window ended, and no more was to come: an answer in pieces is
-    /// over when there was nothing for twice as long as ever between its pieces, and for half as long as all of them took (a proxy of
-    /// many connections comes round to each of them in its turn), and had as many bytes as the least of those that are known to be whole: on a
-    /// machine that is too busy the next piece may come late.
+    /// Whether all that the server has sent of the answer was read when the window ended, and no more was to come: an
+    /// answer in pieces is over when there was nothing for twice as long as ever between its pieces, and for half as
+    /// long as all of them took (a proxy of many connections comes round to each of them in its turn), and had as many
+    /// bytes as the least of those that are known to be whole: on a machine that is too busy the next piece may come
+    /// late.
     fn is_whole(&self, turn: &Turn, least: u64) -> bool {
         let Some(server) = self.walker.connections.peer(turn.socket) else { return false };
         let entries = self.walker.sockets.between(server, turn.begin, u64::MAX);
-        let sent: Vec<(u64, u64)> =
-            entries.iter().filter_map(|e| if let Act::Sent(n) = e.act { Some((e.at, u64::from(n))) } else { None }).collect();
+        let sent: Vec<(u64, u64)> = entries
+            .iter()
+            .filter_map(|e| if let Act::Sent(n) = e.act { Some((e.at, u64::from(n))) } else { None })
+            .collect();
         let (Some(first), Some(last)) = (sent.first(), sent.last()) else { return false };
         let widest = sent.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(0);
         let quiet = self.end.saturating_sub(last.0);
@@ -216,7 +239,12 @@ impl<'a> Requests<'a> {
     /// The client sends: until the request has arrived. Returns until when that is told.
     fn sending(&self, turn: &Turn, arrived: u64, chain: Chain, out: &mut Vec<Piece>) -> u64 {
         let w = self.walker;
-        let sent = w.sockets.between(turn.socket, turn.begin, turn.end).iter().find(|e| matches!(e.act, Act::Sent(_))).copied();
+        let sent = w
+            .sockets
+            .between(turn.socket, turn.begin, turn.end)
+            .iter()
+            .find(|e| matches!(e.act, Act::Sent(_)))
+            .copied();
         let handed = match sent {
             Some(s) if s.begun <= arrived && arrived <= s.at => arrived,
             Some(s) => s.at.min(arrived),
@@ -228,8 +256,8 @@ impl<'a> Requests<'a> {
         arrived.max(turn.begin)
     }
 
-    /// The client connects, if it does in this turn: what is not its own work then is the handshake on its way, again after a second
-    /// where the server had no room for it. Returns until when that is told.
+    /// The client connects, if it does in this turn: what is not its own work then is the handshake on its way, again
+    /// after a second where the server had no room for it. Returns until when that is told.
     fn connecting(&self, turn: &Turn, until: u64, chain: Chain, out: &mut Vec<Piece>) -> u64 {
         let w = self.walker;
         let entries = w.sockets.between(turn.socket, turn.begin, until);
@@ -238,7 +266,8 @@ impl<'a> Requests<'a> {
         w.walk(turn.sender, turn.begin, connected, chain, &mut pieces);
         for Piece { start, end, leaf } in pieces {
             let works = matches!(leaf.kind, Kind::User | Kind::Call(_) | Kind::Interrupt(_) | Kind::Cpu | Kind::Memory);
-            let (kind, whom) = if works && leaf.chain == chain { (leaf.kind, leaf.whom) } else { (Kind::Wire, Whom::Nobody) };
+            let (kind, whom) =
+                if works && leaf.chain == chain { (leaf.kind, leaf.whom) } else { (Kind::Wire, Whom::Nobody) };
             w.put(leaf.side, kind, whom, chain, (start, end), out);
         }
         connected
@@ -249,7 +278,12 @@ impl<'a> Requests<'a> {
         let w = self.walker;
         let entries = w.sockets.between(turn.socket, turn.begin, turn.end);
         let sent = entries.iter().find(|e| matches!(e.act, Act::Sent(_))).map_or(turn.begin, |e| e.at);
-        let answered = entries.iter().rev().find(|e| e.act == Act::Arrived).map_or(turn.end, |e| e.at).clamp(sent, turn.end.max(sent));
+        let answered = entries
+            .iter()
+            .rev()
+            .find(|e| e.act == Act::Arrived)
+            .map_or(turn.end, |e| e.at)
+            .clamp(sent, turn.end.max(sent));
         let kind = if place.nested > 0 { Kind::Peer } else { Kind::NotFollowed };
         w.walk(turn.sender, turn.begin, sent, place.chain, out);
         w.put(w.side(turn.sender), kind, Whom::Nobody, place.chain, (sent, answered), out);
@@ -273,7 +307,8 @@ impl<'a> Requests<'a> {
         self.walker.walk(tid, reached, span.1, place.chain, out);
     }
 
-    /// Whether a thread made a turn of its own for the request at this socket: the last that it had read from any client was this one's.
+    /// Whether a thread made a turn of its own for the request at this socket: the last that it had read from any
+    /// client was this one's.
     fn is_for(&self, server: Option<u64>, inner: &Turn, tid: i32) -> bool {
         let Some(read) = self.read.get(&tid) else { return false };
         let last = read.partition_point(|r| r.0 <= inner.begin).checked_sub(1).map(|i| read[i].1);
@@ -287,12 +322,16 @@ impl<'a> Requests<'a> {
         Request { begin, end, pieces }
     }
 
-    /// The time of all processes of the service that did something in the window, each as if it were a command; where none did, of all.
+    /// The time of all processes of the service that did something in the window, each as if it were a command; where
+    /// none did, of all.
     pub fn of_programs(&self, begin: u64, end: u64) -> Vec<Request> {
         let timelines = self.walker.timelines;
-        let busy = |tid: i32| timelines.between(tid, begin, end).iter().any(|s| !matches!(s.doing, Doing::Silent(_) | Doing::Unknown));
+        let busy = |tid: i32| {
+            timelines.between(tid, begin, end).iter().any(|s| !matches!(s.doing, Doing::Silent(_) | Doing::Unknown))
+        };
         let pids = |wanted: &dyn Fn(i32) -> bool| {
-            let of_service = timelines.threads.keys().copied().filter(|&tid| self.walker.side(tid) == Side::Server && wanted(tid));
+            let of_service =
+                timelines.threads.keys().copied().filter(|&tid| self.walker.side(tid) == Side::Server && wanted(tid));
             of_service.filter_map(|tid| timelines.processes.get(&tid).copied()).collect::<BTreeSet<i32>>()
         };
         let mut found = pids(&busy);

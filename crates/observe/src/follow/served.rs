@@ -1,8 +1,9 @@
 //! Requests as the end that answers shows them, whoever the client is and wherever it runs.
 //!
-//! A request begins with the arrival of its first bytes in the socket and ends with the last bytes of its answer that are given to the
-//! socket before the next request is read. A request that arrived while an earlier one was being answered (pipelining) began with its own
-//! arrival; several that are read or answered in one go cannot be told apart, and are one.
+//! A request begins with the arrival of its first bytes in the socket and ends with the last bytes of its answer that
+//! are given to the socket before the next request is read. A request that arrived while an earlier one was being
+//! answered (pipelining) began with its own arrival; several that are read or answered in one go cannot be told apart,
+//! and are one.
 
 use super::sockets::{Act, Entry};
 
@@ -38,8 +39,8 @@ pub struct AllServed {
     pub cut: u64,
 }
 
-/// The requests in the log of an end that answers. `fresh` says that the connection's making was seen: what it sends unasked is a greeting
-/// then, and no answer to what came before the window.
+/// The requests in the log of an end that answers. `fresh` says that the connection's making was seen: what it sends
+/// unasked is a greeting then, and no answer to what came before the window.
 pub fn served(socket: u64, log: &[Entry], window_end: u64, fresh: bool) -> AllServed {
     let mut found = AllServed::default();
     let mut open: Option<Served> = None;
@@ -89,7 +90,17 @@ pub fn served(socket: u64, log: &[Entry], window_end: u64, fresh: bool) -> AllSe
 impl Served {
     fn begun(socket: u64, begin: u64, read: &Entry) -> Served {
         let (at, tid) = (read.at, read.tid);
-        Served { socket, begin: begin.min(at), read: at, reader: tid, sending: at, end: at, writer: tid, pieces: 0, widest: 0 }
+        Served {
+            socket,
+            begin: begin.min(at),
+            read: at,
+            reader: tid,
+            sending: at,
+            end: at,
+            writer: tid,
+            pieces: 0,
+            widest: 0,
+        }
     }
 
     fn give(&mut self, e: &Entry) {
@@ -139,11 +150,19 @@ mod tests {
     #[test]
     fn what_the_windows_ends_cut_is_counted_and_in_no_sum() {
         use Act::{Arrived, Received, Sent};
-        assert_eq!(times(&[entry(5, Sent(9)), entry(10, Arrived)], 100), (vec![], 2), "answered, and arrived and not read");
+        assert_eq!(
+            times(&[entry(5, Sent(9)), entry(10, Arrived)], 100),
+            (vec![], 2),
+            "answered, and arrived and not read"
+        );
         assert_eq!(times(&[entry(5, Received(9)), entry(10, Sent(9))], 100), (vec![], 1), "arrived before the window");
         assert_eq!(times(&[entry(10, Arrived), entry(12, Received(5))], 100), (vec![], 1), "not answered");
         let pieces = [entry(10, Arrived), entry(12, Received(5)), entry(20, Sent(3)), entry(40, Sent(3))];
-        assert_eq!((times(&pieces, 70).1, times(&pieces, 90).0.len()), (1, 1), "an answer in pieces, of which more may come");
+        assert_eq!(
+            (times(&pieces, 70).1, times(&pieces, 90).0.len()),
+            (1, 1),
+            "an answer in pieces, of which more may come"
+        );
     }
 
     #[test]
@@ -182,9 +201,23 @@ mod tests {
         ];
         let found = served(1, &log, 100, true);
         assert_eq!((found.whole.len(), found.cut, found.whole[0].begin, found.whole[0].end), (1, 0, 10, 20));
-        let early =
-            [entry(10, Arrived), entry(11, Arrived), entry(12, Received(5)), entry(13, Received(0)), entry(20, Sent(3)), entry(21, Closed)];
-        assert_eq!(times(&early, 100), (vec![(10, 12, 20)], 0), "a client that ends its stream before it has the answer");
-        assert_eq!(times(&[entry(10, Arrived), entry(12, Received(5)), entry(13, Closed)], 100), (vec![], 0), "never answered");
+        let early = [
+            entry(10, Arrived),
+            entry(11, Arrived),
+            entry(12, Received(5)),
+            entry(13, Received(0)),
+            entry(20, Sent(3)),
+            entry(21, Closed),
+        ];
+        assert_eq!(
+            times(&early, 100),
+            (vec![(10, 12, 20)], 0),
+            "a client that ends its stream before it has the answer"
+        );
+        assert_eq!(
+            times(&[entry(10, Arrived), entry(12, Received(5)), entry(13, Closed)], 100),
+            (vec![], 0),
+            "never answered"
+        );
     }
 }

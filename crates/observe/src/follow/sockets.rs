@@ -1,8 +1,9 @@
 //! What went through each socket, which two are the ends of one connection, and which end asks.
 //!
-//! Sockets are known by the kernel's address. The two ends of a connection on this machine are found in two ways: by their ports, when
-//! the connection was made within a window; and by the sender, who delivers the bytes to the other end within its own call, so that
-//! the arrival at one end lies within the sending at the other. The latter is a vote, since a call may deliver what others sent too.
+//! Sockets are known by the kernel's address. The two ends of a connection on this machine are found in two ways: by
+//! their ports, when the connection was made within a window; and by the sender, who delivers the bytes to the other
+//! end within its own call, so that the arrival at one end lies within the sending at the other. The latter is a vote,
+//! since a call may deliver what others sent too.
 
 use std::collections::HashSet;
 
@@ -46,9 +47,10 @@ const SYN_SENT: u8 = 2;
 const SYN_RECEIVED: u8 = 3;
 const CLOSED: u8 = 7;
 
-/// Tells sockets apart that the kernel puts at the same address one after the other, as it does at once with connections that last for
-/// one request: the address keeps its lower 48 bits (the upper ones are the same for all), and a count of its sockets takes the others.
-/// A socket is another one where its making is seen, and where its ports are others than before: what is made between windows nobody sees.
+/// Tells sockets apart that the kernel puts at the same address one after the other, as it does at once with
+/// connections that last for one request: the address keeps its lower 48 bits (the upper ones are the same for all),
+/// and a count of its sockets takes the others. A socket is another one where its making is seen, and where its ports
+/// are others than before: what is made between windows nobody sees.
 #[derive(Clone, Debug, Default)]
 pub struct Generations(HashMap<u64, Generation>);
 
@@ -76,14 +78,16 @@ impl Generations {
                     self.with_ports(*socket, (*local, *remote));
                     *socket = self.of(*socket);
                 }
-                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } => *socket = self.of(*socket),
+                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } => {
+                    *socket = self.of(*socket)
+                }
                 _ => {}
             }
         }
     }
 
-    /// A socket that was there when the window began is the same until another one is made at its address: its ports, of which the window
-    /// tells when something arrives, hold from the beginning.
+    /// A socket that was there when the window began is the same until another one is made at its address: its ports,
+    /// of which the window tells when something arrives, hold from the beginning.
     fn begin(&mut self, events: &[Event]) {
         let mut first: HashMap<u64, Option<(u16, u16)>> = HashMap::default();
         for e in events {
@@ -93,7 +97,9 @@ impl Generations {
                 _ => {}
             }
         }
-        first.into_iter().for_each(|(socket, ports)| ports.into_iter().for_each(|ports| self.with_ports(socket, ports)));
+        first
+            .into_iter()
+            .for_each(|(socket, ports)| ports.into_iter().for_each(|ports| self.with_ports(socket, ports)));
     }
 
     fn next(&mut self, address: u64) {
@@ -161,8 +167,8 @@ impl Votes {
     }
 }
 
-/// Connections as they were found so far. What the window at hand says goes before what others said: between two windows nobody sees
-/// that a connection ends and that the kernel uses its address again.
+/// Connections as they were found so far. What the window at hand says goes before what others said: between two
+/// windows nobody sees that a connection ends and that the kernel uses its address again.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
     here: Votes,
@@ -186,7 +192,8 @@ impl Connections {
         if known_here { self.here.peer(socket) } else { self.ever.peer(socket) }
     }
 
-    /// Which end a socket is: its making was seen, its descriptor told, or its port is one at which the service listens.
+    /// Which end a socket is: its making was seen, its descriptor told, or its port is one at which the service
+    /// listens.
     pub fn end(&self, socket: u64) -> Option<End> {
         let answers = || self.told.contains(&(socket & ADDRESS)) || self.is_at_port(socket);
         self.ends.get(&socket).copied().or_else(|| answers().then_some(End::Answers))
@@ -207,8 +214,8 @@ impl Connections {
         Some(self.listening.as_ref()?.contains(self.locals.get(&socket)?))
     }
 
-    /// Says at which ports a service listens, and which sockets answer, by the kernel's address: what is known of connections whose making is
-    /// not seen.
+    /// Says at which ports a service listens, and which sockets answer, by the kernel's address: what is known of
+    /// connections whose making is not seen.
     pub fn service(&mut self, listening: HashSet<u16>, answer: impl IntoIterator<Item = u64>) {
         self.listening = Some(listening);
         self.told.extend(answer.into_iter().map(|socket| socket & ADDRESS));
@@ -277,13 +284,17 @@ impl Sockets {
                     let weight = if within.len() == 1 { SURE } else { UNSURE };
                     within.iter().for_each(|&(_, to)| connections.vote(socket, to, weight));
                 }
-                What::Received { socket, bytes } if bytes >= 0 => sockets.put(socket, e, begun(), Act::Received(bytes as u32)),
+                What::Received { socket, bytes } if bytes >= 0 => {
+                    sockets.put(socket, e, begun(), Act::Received(bytes as u32))
+                }
                 What::Ports { socket, local, remote } => connections.ports(socket, local, remote),
                 What::State { socket, state, local, remote } => {
                     connections.state(socket, state, local, remote);
                     match state {
                         SYN_SENT => sockets.put(socket, e, begun(), Act::Connect),
-                        ESTABLISHED if connections.end(socket) == Some(End::Asks) => sockets.put(socket, e, e.time, Act::Connected),
+                        ESTABLISHED if connections.end(socket) == Some(End::Asks) => {
+                            sockets.put(socket, e, e.time, Act::Connected)
+                        }
                         CLOSED => sockets.put(socket, e, e.time, Act::Closed),
                         _ => {}
                     }
@@ -318,8 +329,8 @@ impl Sockets {
         &log[first..last.max(first)]
     }
 
-    /// The sending at a socket that delivered what arrived at the other end at a time: the one whose call was under way then, else the
-    /// last one before.
+    /// The sending at a socket that delivered what arrived at the other end at a time: the one whose call was under way
+    /// then, else the last one before.
     pub fn sending(&self, socket: u64, arrived: u64) -> Option<Entry> {
         let log = self.logs.get(&socket)?;
         let sent = |e: &&Entry| matches!(e.act, Act::Sent(_));
@@ -392,9 +403,17 @@ mod tests {
     #[test]
     fn a_call_that_delivers_for_others_too_is_outvoted() {
         let mut c = Connections::default();
-        let mut events = vec![enter(10, 1), event(11, 1, What::Arrived { socket: 0xd }), event(12, 1, What::Arrived { socket: 0xb })];
+        let mut events = vec![
+            enter(10, 1),
+            event(11, 1, What::Arrived { socket: 0xd }),
+            event(12, 1, What::Arrived { socket: 0xb }),
+        ];
         events.push(event(14, 1, What::Sent { socket: 0xa, bytes: 5 }));
-        events.extend([enter(20, 1), event(21, 1, What::Arrived { socket: 0xb }), event(24, 1, What::Sent { socket: 0xa, bytes: 5 })]);
+        events.extend([
+            enter(20, 1),
+            event(21, 1, What::Arrived { socket: 0xb }),
+            event(24, 1, What::Sent { socket: 0xa, bytes: 5 }),
+        ]);
         of(events, &mut c);
         assert_eq!((c.peer(0xa), c.peer(0xd)), (Some(0xb), None));
     }
@@ -402,8 +421,13 @@ mod tests {
     #[test]
     fn what_this_window_says_goes_before_what_others_said() {
         let mut c = Connections::default();
-        let sent =
-            |to, from| vec![enter(10, 1), event(12, 1, What::Arrived { socket: to }), event(14, 1, What::Sent { socket: from, bytes: 5 })];
+        let sent = |to, from| {
+            vec![
+                enter(10, 1),
+                event(12, 1, What::Arrived { socket: to }),
+                event(14, 1, What::Sent { socket: from, bytes: 5 }),
+            ]
+        };
         (0..5).for_each(|_| _ = of(sent(0xb, 0xa), &mut c));
         of(sent(0xc, 0xa), &mut c);
         assert_eq!((c.peer(0xa), c.peer(0xc)), (Some(0xc), Some(0xa)));
@@ -475,9 +499,15 @@ mod tests {
         // The kernel has put a connection there that the service accepted, between the windows.
         let answering = window(vec![sent(31), ports(32, 80, 4007), sent(33), made(40), sent(41), ports(42, 4009, 80)]);
         assert!(asking.iter().chain(&same).all(|s| *s == asking[0]), "{asking:x?} {same:x?}");
-        assert!(answering[..3].iter().all(|s| *s == answering[0]) && answering[3..].iter().all(|s| *s == answering[3]), "{answering:x?}");
+        assert!(
+            answering[..3].iter().all(|s| *s == answering[0]) && answering[3..].iter().all(|s| *s == answering[3]),
+            "{answering:x?}"
+        );
         assert!(answering[0] != asking[0] && answering[3] != answering[0]);
         let end = |socket| c.end(socket);
-        assert_eq!([asking[0], answering[0], answering[3]].map(end), [Some(End::Asks), Some(End::Answers), Some(End::Asks)]);
+        assert_eq!(
+            [asking[0], answering[0], answering[3]].map(end),
+            [Some(End::Asks), Some(End::Answers), Some(End::Asks)]
+        );
     }
 }

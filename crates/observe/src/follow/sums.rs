@@ -1,12 +1,15 @@
 //! Many requests summed up: by leaf, for all, for the middle, and for the slowest 1 %, with intervals.
 //!
-//! The intervals are a bootstrap over stretches of requests that followed each other, so that what requests of one moment have in common
-//! is not counted as agreement. (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993, section 8.6: blocks.)
+//! The intervals are a bootstrap over stretches of requests that followed each other, so that what requests of one
+//! moment have in common is not counted as agreement. (B. Efron and R. J. Tibshirani, *An Introduction to the
+//! Bootstrap*, 1993, section 8.6: blocks.)
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use fingerpost_record::paths::{self, Latency, Leaf as Named, MOST_LEAVES, MOST_SLOWEST, MOST_SPANS, Share, Slow, SlowSpan};
+use fingerpost_record::paths::{
+    self, Latency, Leaf as Named, MOST_LEAVES, MOST_SLOWEST, MOST_SPANS, Share, Slow, SlowSpan,
+};
 
 use super::leaf::{Chain, Kind, Leaf, Piece};
 use super::request::Request;
@@ -86,7 +89,9 @@ impl Sums {
 
     fn keep_slow(&mut self, request: Request) {
         let latency = |r: &Request| r.end - r.begin;
-        if self.slowest.len() == MOST_SLOWEST && self.slowest.last().is_some_and(|least| latency(least) >= latency(&request)) {
+        if self.slowest.len() == MOST_SLOWEST
+            && self.slowest.last().is_some_and(|least| latency(least) >= latency(&request))
+        {
             return;
         }
         let place = self.slowest.partition_point(|r| latency(r) >= latency(&request));
@@ -128,18 +133,26 @@ impl Sums {
         let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
         self.kept.sort_by_key(|k| k.end);
         self.name(names);
-        let [all, middle, slow] = [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX].map(|class| self.shares(&self.class(&class)));
+        let [all, middle, slow] =
+            [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX].map(|class| self.shares(&self.class(&class)));
         let with_shares = |(id, leaf)| Named { all: all[id], middle: middle[id], slow: slow[id], ..leaf };
         let mut named: Vec<Named> = std::mem::take(&mut self.named).into_iter().enumerate().map(with_shares).collect();
         named.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
         let sum: u64 = self.totals.iter().sum();
-        let not_followed = self.leaves.iter().zip(&self.totals).filter(|(l, _)| l.kind == Kind::NotFollowed).map(|(_, t)| t).sum::<u64>();
+        let not_followed = self
+            .leaves
+            .iter()
+            .zip(&self.totals)
+            .filter(|(l, _)| l.kind == Kind::NotFollowed)
+            .map(|(_, t)| t)
+            .sum::<u64>();
         into.not_followed = if sum > 0 { not_followed as f64 / sum as f64 } else { 1.0 };
         into.leaves = bounded(named);
         into.slowest = self.slowest.iter().map(|r| slow_line(r, names)).collect();
     }
 
-    /// Gives the leaves their names. Those that read the same (two threads of one name) are one, before any interval is drawn.
+    /// Gives the leaves their names. Those that read the same (two threads of one name) are one, before any interval is
+    /// drawn.
     fn name(&mut self, names: &HashMap<i32, String>) {
         let mut places: HashMap<(String, String, Chain), usize> = HashMap::new();
         self.places = Vec::with_capacity(self.leaves.len());
@@ -164,7 +177,10 @@ impl Sums {
             .chunks(each)
             .map(|chunk| {
                 let mut by_leaf = vec![0u64; self.named.len()];
-                chunk.iter().flat_map(|k| k.leaves.iter()).for_each(|&(id, ns)| by_leaf[self.places[id as usize]] += ns);
+                chunk
+                    .iter()
+                    .flat_map(|k| k.leaves.iter())
+                    .for_each(|&(id, ns)| by_leaf[self.places[id as usize]] += ns);
                 let sum = by_leaf.iter().sum();
                 (by_leaf, sum)
             })
@@ -197,7 +213,12 @@ impl Sums {
                 let total: u64 = class.stretches.iter().map(|s| s.0[id]).sum();
                 let share = total as f64 / sum as f64;
                 let at = |q: f64| of[((of.len() - 1) as f64 * q).round() as usize];
-                Share { seconds: total as f64 * 1e-9 / class.requests as f64, share, low: at(0.025).min(share), high: at(0.975).max(share) }
+                Share {
+                    seconds: total as f64 * 1e-9 / class.requests as f64,
+                    share,
+                    low: at(0.025).min(share),
+                    high: at(0.975).max(share),
+                }
             })
             .collect()
     }
@@ -231,7 +252,12 @@ fn bounded(mut leaves: Vec<Named>) -> Vec<Named> {
         return leaves;
     }
     let rest = leaves.split_off(MOST_LEAVES - 1);
-    let mut small = Named { component: "parts too small to keep".into(), whom: String::new(), chain: Vec::new(), ..rest[0].clone() };
+    let mut small = Named {
+        component: "parts too small to keep".into(),
+        whom: String::new(),
+        chain: Vec::new(),
+        ..rest[0].clone()
+    };
     rest[1..].iter().for_each(|leaf| add(&mut small, leaf));
     leaves.push(small);
     leaves

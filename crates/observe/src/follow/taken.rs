@@ -84,7 +84,8 @@ impl Recorded {
             None => return ("none: not asked for".to_owned(), Totals::new()),
         };
         let none = Holds::default();
-        let of = |wanted: StackClass| classes.iter().find(|c| c.0 == wanted).and_then(|c| c.1.as_ref()).unwrap_or(&none);
+        let of =
+            |wanted: StackClass| classes.iter().find(|c| c.0 == wanted).and_then(|c| c.1.as_ref()).unwrap_or(&none);
         let whose = |pid: i32| self.inherited(pid).unwrap_or(Side::Other);
         (counted.source(), counted.totals(whose, of(StackClass::Requests), of(StackClass::SlowRequests)))
     }
@@ -98,7 +99,12 @@ impl Recorded {
     fn followed(&self, what: Requested) -> Followed {
         let before = thread_cpu_seconds();
         let mut follower = Follower {
-            sides: self.roles.keys().chain(self.parents.keys()).filter_map(|&pid| Some((pid, self.inherited(pid)?))).collect(),
+            sides: self
+                .roles
+                .keys()
+                .chain(self.parents.keys())
+                .filter_map(|&pid| Some((pid, self.inherited(pid)?)))
+                .collect(),
             groups: self.groups.iter().map(|(&pid, group)| (pid, format!("({group})"))).collect(),
             cpus: self.cpus.clone(),
             ..Follower::default()
@@ -154,14 +160,17 @@ pub struct FollowedService {
     pub at_ports: AtPorts,
 }
 
-/// Of a service's requests in windows, those at its ports are at least this share, for the kernel's account of their bytes to tell of all.
+/// Of a service's requests in windows, those at its ports are at least this share, for the kernel's account of their
+/// bytes to tell of all.
 const AT_PORTS: f64 = 0.99;
-/// The kernel's account of the bytes that a service's connections received is of at least this share of the time that it was watched.
+/// The kernel's account of the bytes that a service's connections received is of at least this share of the time that
+/// it was watched.
 const ACCOUNTED: f64 = 0.5;
 
 impl FollowedService {
-    /// Learns how many requests a second there were in all of the time, from the bytes that the kernel counted on the same connections in
-    /// so many seconds, of those that the service was watched. Windows are a tenth of a long time, and requests wait for their events.
+    /// Learns how many requests a second there were in all of the time, from the bytes that the kernel counted on the
+    /// same connections in so many seconds, of those that the service was watched. Windows are a tenth of a long time,
+    /// and requests wait for their events.
     pub fn count_by_bytes(&mut self, bytes: f64, seconds: f64, watched: f64) {
         let AtPorts { bytes: in_windows, requests } = self.at_ports;
         let all_there = in_windows > 0 && requests as f64 >= AT_PORTS * self.paths.followed as f64;

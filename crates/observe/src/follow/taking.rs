@@ -34,7 +34,8 @@ pub const MOST_EVENTS: usize = 1_000_000;
 /// How often samples are taken over while a window is open: their rings hold as much as comes in a second.
 const DRAIN_EVERY: Duration = Duration::from_millis(250);
 
-/// How often who wants to know is given the latest windows, and how many events of them: following these takes some 30 ms.
+/// How often who wants to know is given the latest windows, and how many events of them: following these takes some 30
+/// ms.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 const MOST_LATELY: usize = 30_000;
 
@@ -94,7 +95,8 @@ pub struct Taking {
 /// Numbers of processes.
 type Pids = foldhash::HashSet<i32>;
 
-/// The processes that a window shows. There are some tens of them to tens of thousands of events, on a machine that is busy then.
+/// The processes that a window shows. There are some tens of them to tens of thousands of events, on a machine that is
+/// busy then.
 fn processes_in(window: &Window) -> Pids {
     let mut seen = Pids::default();
     let mut last = 0;
@@ -150,7 +152,8 @@ impl Taking {
         }
     }
 
-    /// Has the load generators keep their own account while windows are open, and makes these long enough for what is known.
+    /// Has the load generators keep their own account while windows are open, and makes these long enough for what is
+    /// known.
     pub fn prepare(&mut self, known: Known) {
         self.stamps = known.stamps;
         self.stacks = known.service.is_some().then(InWindows::open);
@@ -179,7 +182,8 @@ impl Taking {
         self.source.closing().cloned()
     }
 
-    /// Takes one window. `wait` sleeps, and returns true when the end was asked for. Returns how long to pause before the next.
+    /// Takes one window. `wait` sleeps, and returns true when the end was asked for. Returns how long to pause before
+    /// the next.
     ///
     /// # Errors
     /// What the kernel said.
@@ -283,12 +287,14 @@ impl Taking {
         window
     }
 
-    /// What a window tells of a service at once: how long its requests take, which sockets answer, and who else was there.
+    /// What a window tells of a service at once: how long its requests take, which sockets answer, and who else was
+    /// there.
     fn look(&mut self, window: &Window, seen: &Pids, open: Duration, population: &Population) {
         let Some(looker) = &mut self.looker else { return };
         let parents = &self.parents;
         let known = |pid: &i32| population.processes.contains_key(pid);
-        let (ours, others): (Pids, Pids) = seen.iter().partition(|pid| known(pid) || parents.get(pid).is_some_and(known));
+        let (ours, others): (Pids, Pids) =
+            seen.iter().partition(|pid| known(pid) || parents.get(pid).is_some_and(known));
         for pid in others {
             self.groups.entry(pid).or_insert_with(|| members::group_of(pid).unwrap_or_default());
         }
@@ -300,8 +306,8 @@ impl Taking {
         }
     }
 
-    /// Windows become long against requests, as the load generator's own account tells of them: of each connection the request that is
-    /// under way when a window ends is cut.
+    /// Windows become long against requests, as the load generator's own account tells of them: of each connection the
+    /// request that is under way when a window ends is cut.
     fn learn(&mut self, open: Duration, turns: &[Stamp]) {
         let mut latencies: Vec<u64> = turns.iter().map(|t| t.end.saturating_sub(t.start)).collect();
         latencies.sort_unstable();
@@ -312,8 +318,8 @@ impl Taking {
         }
     }
 
-    /// Looks up the parents of processes that a window shows for the first time: the window itself tells those of processes that began in
-    /// it, and may have ended in it; the others are asked for as long as they live.
+    /// Looks up the parents of processes that a window shows for the first time: the window itself tells those of
+    /// processes that began in it, and may have ended in it; the others are asked for as long as they live.
     fn find_parents(&mut self, window: &Window, seen: &Pids) {
         let forked = |e: &Event| match e.what {
             What::Fork { child } => Some((child, e.pid)),
@@ -394,7 +400,8 @@ impl Taking {
 
     /// Windows with what is needed to follow them.
     fn recorded(&self, population: &Population, windows: Vec<(Window, Silent)>) -> Recorded {
-        let of_service: HashSet<String> = population.processes.keys().filter_map(|&pid| members::group_of(pid)).collect();
+        let of_service: HashSet<String> =
+            population.processes.keys().filter_map(|&pid| members::group_of(pid)).collect();
         let others = self.groups.iter().filter(|(_, group)| !group.is_empty() && !of_service.contains(*group));
         let parents = self.parents.iter().map(|(&pid, &parent)| (pid, parent));
         Recorded {

@@ -1,8 +1,8 @@
 //! What every thread did in one window, and which thread every CPU had.
 //!
-//! Pure: events in the order of time go in, spans that cover the window without a gap come out. What a thread did when the window
-//! opened is not known; the first event that concerns it tells in retrospect (one that is woken was blocked, one that leaves a system
-//! call was in it). What no event tells stays [`Doing::Unknown`].
+//! Pure: events in the order of time go in, spans that cover the window without a gap come out. What a thread did when
+//! the window opened is not known; the first event that concerns it tells in retrospect (one that is woken was blocked,
+//! one that leaves a system call was in it). What no event tells stays [`Doing::Unknown`].
 
 use foldhash::HashMap;
 
@@ -51,7 +51,8 @@ pub enum Doing {
 pub struct Blocked {
     /// The system call that it was blocked in.
     pub call: Option<i64>,
-    /// Whether it was in user code: a fault. Neither this nor a call is a thread of the kernel's, or not told by any event.
+    /// Whether it was in user code: a fault. Neither this nor a call is a thread of the kernel's, or not told by any
+    /// event.
     pub fault: bool,
     /// Whether no signal could interrupt it: a device, a page.
     pub uninterruptible: bool,
@@ -109,8 +110,8 @@ pub struct Timelines {
     pub makers: HashMap<i32, i32>,
 }
 
-/// A wake-up follows the arrival or the completed request that caused it within this many nanoseconds, on the same CPU and with no
-/// other cause between: the kernel does both in one go.
+/// A wake-up follows the arrival or the completed request that caused it within this many nanoseconds, on the same CPU
+/// and with no other cause between: the kernel does both in one go.
 const ONE_GO: u64 = 100_000;
 
 /// A wake-up may be told before the thread has left its CPU, by at most this many nanoseconds.
@@ -282,7 +283,9 @@ impl Builder {
                 self.threads.insert(child, t);
                 self.made.makers.insert(child, e.tid);
             }
-            What::Arrived { socket } => _ = self.recent.insert(e.cpu, Recent { at: e.time, cause: Cause::Arrival(socket) }),
+            What::Arrived { socket } => {
+                _ = self.recent.insert(e.cpu, Recent { at: e.time, cause: Cause::Arrival(socket) })
+            }
             What::Disk { step: super::event::DiskStep::Completed, io } => {
                 self.recent.insert(e.cpu, Recent { at: e.time, cause: Cause::Disk(io) });
             }
@@ -342,7 +345,8 @@ impl Builder {
     fn waking(&mut self, e: &Event, who: i32, target: u16) {
         let recent = self.recent.get(&e.cpu).copied().filter(|r| e.time - r.at < ONE_GO);
         let cause = match recent {
-            // A thread that sends to a socket of this machine delivers the bytes itself, in an interrupt of its own call or (Unix) in it.
+            // A thread that sends to a socket of this machine delivers the bytes itself, in an interrupt of its own
+            // call or (Unix) in it.
             Some(Recent { cause: Cause::Arrival(socket), .. }) => Cause::Arrival(socket),
             Some(Recent { cause, .. }) if e.interrupt || e.tid == 0 => cause,
             _ if e.interrupt || e.tid == 0 => Cause::Interrupt,

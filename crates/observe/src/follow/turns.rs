@@ -1,8 +1,8 @@
 //! Turns on a connection: what the asking end sends, and the answer that it reads.
 //!
-//! A turn begins with the first bytes that are sent after an answer (or with the connecting) and ends with the last bytes of the answer
-//! that are read before the next sending. What a client sends before it has read the whole answer (pipelining) belongs to the turn that
-//! is open, so that a turn is what the connection was busy with without a pause.
+//! A turn begins with the first bytes that are sent after an answer (or with the connecting) and ends with the last
+//! bytes of the answer that are read before the next sending. What a client sends before it has read the whole answer
+//! (pipelining) belongs to the turn that is open, so that a turn is what the connection was busy with without a pause.
 
 use super::sockets::{Act, Entry};
 
@@ -28,7 +28,8 @@ pub struct Turn {
 pub struct Turns {
     /// Whole ones, in order.
     pub whole: Vec<Turn>,
-    /// The one that was open when the window ended, if any; its end is what was read last. Whether it is whole, the other end tells.
+    /// The one that was open when the window ended, if any; its end is what was read last. Whether it is whole, the
+    /// other end tells.
     pub last: Option<Turn>,
     /// Turns whose beginning was before the window.
     pub cut: u64,
@@ -99,7 +100,12 @@ mod tests {
 
     #[test]
     fn a_connection_a_request_begins_with_connecting_and_ends_with_the_end_of_the_stream() {
-        let log = [entry(10, Act::Connect), entry(12, Act::Sent(3)), entry(20, Act::Received(5)), entry(21, Act::Received(0))];
+        let log = [
+            entry(10, Act::Connect),
+            entry(12, Act::Sent(3)),
+            entry(20, Act::Received(5)),
+            entry(21, Act::Received(0)),
+        ];
         let found = turns(1, &log);
         assert_eq!(found.whole.iter().map(|t| (t.begin, t.end)).collect::<Vec<_>>(), [(9, 20)]);
         assert_eq!((found.last, found.cut), (None, 0));

@@ -1,9 +1,9 @@
 //! The walk: where a thread was between two times, each moment in one leaf.
 //!
-//! While the thread was on a CPU, the leaf is what it did; while it was ready, who had the CPU. While it was blocked, the wake-up says
-//! how the wait ended: by another thread, and the walk goes on in that thread for as long as the wait lasted; by a device, and the
-//! block request tells; by bytes that arrived, and the walk goes on in their sender; by a timer. Each step goes to a wake-up that is
-//! earlier than the one before, so that no walk is endless.
+//! While the thread was on a CPU, the leaf is what it did; while it was ready, who had the CPU. While it was blocked,
+//! the wake-up says how the wait ended: by another thread, and the walk goes on in that thread for as long as the wait
+//! lasted; by a device, and the block request tells; by bytes that arrived, and the walk goes on in their sender; by a
+//! timer. Each step goes to a wake-up that is earlier than the one before, so that no walk is endless.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,8 @@ use crate::calls::{self, Fd, Role, Wait};
 
 /// A chain of waits that is longer than this is not followed further.
 const DEEPEST: u32 = 64;
-/// Of more other CPUs than these, who has each when a wait begins stands for all of it: so many change hands all the time.
+/// Of more other CPUs than these, who has each when a wait begins stands for all of it: so many change hands all the
+/// time.
 const FEW_BESIDE: usize = 15;
 /// The process that makes all threads of the kernel.
 const KTHREADD: i32 = 2;
@@ -35,8 +36,8 @@ pub struct Walker<'a> {
     pub sides: &'a HashMap<i32, Side>,
     /// Processes that each process has made, as far as they were looked for.
     pub children: &'a HashMap<i32, Vec<i32>>,
-    /// CPUs that any thread of the server may use: while none of them idles, whoever has one of them keeps the server's threads waiting. Of
-    /// fewer than two only who had the CPU of the queue is named.
+    /// CPUs that any thread of the server may use: while none of them idles, whoever has one of them keeps the server's
+    /// threads waiting. Of fewer than two only who had the CPU of the queue is named.
     pub cpus: &'a [u16],
 }
 
@@ -99,7 +100,8 @@ impl Walker<'_> {
                 Doing::Memory(_) => self.put(side, Kind::Memory, whom, at.chain, (a, b), out),
                 Doing::Ready(cpu) => self.ready(at, side, cpu, (a, b), out),
                 Doing::Blocked(blocked) => {
-                    // A thread that was idle when the request arrived is given it by another one; one that was busy waits for a lock.
+                    // A thread that was idle when the request arrived is given it by another one; one that was busy
+                    // waits for a lock.
                     let handed = at.depth == 0 && at.chain == Chain::default().with(Link::Queue) && span.start < from;
                     self.blocked(at, side, &blocked, handed, (a, b), out);
                 }
@@ -136,13 +138,17 @@ impl Walker<'_> {
         self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, span.1), out);
     }
 
-    /// Waiting for a CPU that the server or its client has. The thread would run on any of its CPUs that were free: a neighbour that has
-    /// one of them all the time leaves the server and its client to take turns on the rest. So each CPU has the same part of the wait, and
-    /// others than these two have the parts of the CPUs that they had. While one idles, the scheduler has the thread wait where it does, and
-    /// no neighbour has. The parts follow one another within the stretch, which is as long as nobody leaves a CPU.
+    /// Waiting for a CPU that the server or its client has. The thread would run on any of its CPUs that were free: a
+    /// neighbour that has one of them all the time leaves the server and its client to take turns on the rest. So each
+    /// CPU has the same part of the wait, and others than these two have the parts of the CPUs that they had. While one
+    /// idles, the scheduler has the thread wait where it does, and no neighbour has. The parts follow one another
+    /// within the stretch, which is as long as nobody leaves a CPU.
     fn shared(&self, cpu: u16, whom: Whom, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
-        let beside: Vec<u16> =
-            if self.cpus.contains(&cpu) { self.cpus.iter().copied().filter(|&c| c != cpu).collect() } else { Vec::new() };
+        let beside: Vec<u16> = if self.cpus.contains(&cpu) {
+            self.cpus.iter().copied().filter(|&c| c != cpu).collect()
+        } else {
+            Vec::new()
+        };
         let mut from = span.0;
         while from < span.1 {
             let (others, until) = self.others_on(&beside, from, span.1);
@@ -156,8 +162,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Threads that are neither the server's nor its client's and have one of these CPUs from a time on, and until when that is so, at most
-    /// `to`. None while one of them idles, or no event tells who has it.
+    /// Threads that are neither the server's nor its client's and have one of these CPUs from a time on, and until when
+    /// that is so, at most `to`. None while one of them idles, or no event tells who has it.
     fn others_on(&self, cpus: &[u16], from: u64, to: u64) -> (Vec<i32>, u64) {
         let (mut others, mut until) = (Vec::new(), to);
         for &cpu in cpus {
@@ -203,7 +209,12 @@ impl Walker<'_> {
     /// A wait that the window's end cut: for a child, what that does; else no event tells how it ended.
     fn waits_on(&self, at: At, side: Side, wait: Wait, span: (u64, u64), out: &mut Vec<Piece>) {
         match self.busiest_child(at, span).filter(|_| wait == Wait::Child) {
-            Some(child) => self.step(At { tid: child, chain: at.chain.with(Link::Child), depth: at.depth + 1 }, span.0, span.1, out),
+            Some(child) => self.step(
+                At { tid: child, chain: at.chain.with(Link::Child), depth: at.depth + 1 },
+                span.0,
+                span.1,
+                out,
+            ),
             None => self.put(side, unresolved(wait), whose(at, side, unresolved(wait)), at.chain, span, out),
         }
     }
@@ -220,16 +231,26 @@ impl Walker<'_> {
     fn busiest(&self, threads: impl Iterator<Item = i32>, span: (u64, u64)) -> Option<i32> {
         let on_cpu = |d: &Doing| !matches!(d, Doing::Blocked(_) | Doing::Silent(_) | Doing::Unknown | Doing::Ready(_));
         let busy = |tid: &i32| -> u64 {
-            self.timelines.between(*tid, span.0, span.1).iter().filter(|s| on_cpu(&s.doing)).map(|s| s.end - s.start).sum()
+            self.timelines
+                .between(*tid, span.0, span.1)
+                .iter()
+                .filter(|s| on_cpu(&s.doing))
+                .map(|s| s.end - s.start)
+                .sum()
         };
         threads.map(|tid| (busy(&tid), tid)).filter(|b| b.0 > 0).max().map(|b| b.1)
     }
 
-    /// A program's time between two times: its first thread's; where that waits all the time for what others of the program do, the
-    /// time of the one that worked most.
+    /// A program's time between two times: its first thread's; where that waits all the time for what others of the
+    /// program do, the time of the one that worked most.
     pub fn walk_program(&self, pid: i32, from: u64, to: u64, out: &mut Vec<Piece>) {
-        let waits = self.timelines.between(pid, from, to).iter().all(|s| matches!(s.doing, Doing::Blocked(_) | Doing::Silent(_)));
-        let others = self.timelines.processes.iter().filter(|&(&tid, &of)| of == pid && tid != pid).map(|(&tid, _)| tid);
+        let waits = self
+            .timelines
+            .between(pid, from, to)
+            .iter()
+            .all(|s| matches!(s.doing, Doing::Blocked(_) | Doing::Silent(_)));
+        let others =
+            self.timelines.processes.iter().filter(|&(&tid, &of)| of == pid && tid != pid).map(|(&tid, _)| tid);
         match self.busiest(others, (from, to)).filter(|_| waits) {
             Some(tid) => self.walk(tid, from, to, Chain::default().with(Link::Thread), out),
             None => self.walk(pid, from, to, Chain::default(), out),
@@ -238,7 +259,16 @@ impl Walker<'_> {
 
     /// Another thread ended the wait: the path goes on in it.
     #[expect(clippy::too_many_arguments, reason = "the place of the walk, and what is known of one wake-up")]
-    fn woken_by(&self, at: At, side: Side, link: Link, wait: Wait, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn woken_by(
+        &self,
+        at: At,
+        side: Side,
+        link: Link,
+        wait: Wait,
+        woken: Woken,
+        span: (u64, u64),
+        out: &mut Vec<Piece>,
+    ) {
         let until = span.1.min(woken.at);
         if at.depth >= DEEPEST || woken.by == at.tid || !self.timelines.threads.contains_key(&woken.by) {
             return self.put(side, unresolved(wait), whose(at, side, unresolved(wait)), at.chain, span, out);
@@ -252,18 +282,23 @@ impl Walker<'_> {
         self.put(side, unresolved(wait), Whom::Nobody, at.chain, (until, span.1), out);
     }
 
-    /// A worker of the kernel that ends I/O (a file system's, where it has more to do than to wake who waits) serves whoever has work for
-    /// it: what it did before it was given this work was for others, and the wait was all along for what then woke it. Returns since when
-    /// it worked.
+    /// A worker of the kernel that ends I/O (a file system's, where it has more to do than to wake who waits) serves
+    /// whoever has work for it: what it did before it was given this work was for others, and the wait was all along
+    /// for what then woke it. Returns since when it worked.
     fn idle_worker(&self, at: At, from: u64, until: u64, out: &mut Vec<Piece>) -> u64 {
         let given = |s: &&Span| matches!(s.doing, Doing::Blocked(b) if !b.uninterruptible);
         let idle = self.timelines.between(at.tid, from, until).iter().rev().find(given);
-        let Some(&Span { end, doing: Doing::Blocked(blocked), .. }) = idle.filter(|_| self.of_kernel(at.tid)) else { return from };
+        let Some(&Span { end, doing: Doing::Blocked(blocked), .. }) = idle.filter(|_| self.of_kernel(at.tid)) else {
+            return from;
+        };
         let span = (from, end.min(until));
         match (blocked.woken.map(|woken| woken.cause), self.disks.ended_at(span.1)) {
-            // Work may be given to a worker whose wake-up is told late, or not at all: what ended right then is what it was given.
+            // Work may be given to a worker whose wake-up is told late, or not at all: what ended right then is what it
+            // was given.
             (None | Some(Cause::Interrupt), Some(io)) => self.disk(at, self.side(at.tid), io, span.1, span, out),
-            (None | Some(Cause::Interrupt), None) => self.put(self.side(at.tid), Kind::DiskOther, Whom::Nobody, at.chain, span, out),
+            (None | Some(Cause::Interrupt), None) => {
+                self.put(self.side(at.tid), Kind::DiskOther, Whom::Nobody, at.chain, span, out)
+            }
             (Some(_), _) => self.blocked(at, self.side(at.tid), &blocked, false, span, out),
         }
         span.1
@@ -276,7 +311,9 @@ impl Walker<'_> {
 
     /// Whether a chain that began at the server has come to a socket at which it answers.
     fn is_clients(&self, at: At, socket: u64) -> bool {
-        at.chain != Chain::default() && self.side(at.tid) == Side::Server && self.connections.end(socket) == Some(End::Answers)
+        at.chain != Chain::default()
+            && self.side(at.tid) == Side::Server
+            && self.connections.end(socket) == Some(End::Answers)
     }
 
     /// What waiting for a client is to a request that is not that client's.
@@ -302,14 +339,17 @@ impl Walker<'_> {
         let (sender, sent) = match sending {
             Some(s) if s.begun <= woken.at && woken.at <= s.at => (s.tid, woken.at),
             Some(s) => (s.tid, s.at),
-            // A thread of the service that has no request of its own waits for its client, who may be on another machine.
-            None if self.is_clients(at, socket) => return self.put(side, self.idle_kind(at), Whom::Client, at.chain, span, out),
+            // A thread of the service that has no request of its own waits for its client, who may be on another
+            // machine.
+            None if self.is_clients(at, socket) => {
+                return self.put(side, self.idle_kind(at), Whom::Client, at.chain, span, out);
+            }
             None if self.in_network_call(woken) => (woken.by, woken.at),
             None => return self.put(side, Kind::Peer, Whom::Nobody, at.chain, span, out),
         };
         if self.idle_client(at, sender) {
-            // The holder of what is waited for had nothing to do itself: it waited for its own client. The server's own thread was idle
-            // when the request arrived, and is being woken.
+            // The holder of what is waited for had nothing to do itself: it waited for its own client. The server's own
+            // thread was idle when the request arrived, and is being woken.
             return self.put(side, self.idle_kind(at), Whom::Client, at.chain, span, out);
         }
         if at.depth >= DEEPEST || sender == at.tid {
@@ -334,8 +374,8 @@ impl Walker<'_> {
         }
     }
 
-    /// A device ended the wait: held back, in the queue, in the device (and whose requests that had besides), and what the file system
-    /// did after.
+    /// A device ended the wait: held back, in the queue, in the device (and whose requests that had besides), and what
+    /// the file system did after.
     fn disk(&self, at: At, side: Side, io: Io, woken: u64, span: (u64, u64), out: &mut Vec<Piece>) {
         let Some(way) = self.disks.way(io, woken, at.tid) else {
             return self.put(side, Kind::DiskOther, Whom::Nobody, at.chain, span, out);
@@ -351,7 +391,9 @@ impl Walker<'_> {
             self.put(side, Kind::DiskQueue, whom, at.chain, (submitted, issued), out);
         }
         let mut reached = issued;
-        for (from, to, tid) in self.disks.beside(io.device, issued, completed, |tid| others(tid) && self.side(tid) != Side::Server) {
+        for (from, to, tid) in
+            self.disks.beside(io.device, issued, completed, |tid| others(tid) && self.side(tid) != Side::Server)
+        {
             self.put(side, Kind::DiskDevice, Whom::Nobody, at.chain, (reached, from), out);
             self.put(side, Kind::DiskDevice, self.whom(tid), at.chain, (from, to), out);
             reached = to;

@@ -52,7 +52,8 @@ impl Stop {
     /// Sleeps, or returns at once when the end was asked for; true then.
     pub(super) fn sleep(&self, length: Duration) -> bool {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let (asked, _) = self.changed.wait_timeout_while(asked, length, |asked| !*asked).unwrap_or_else(PoisonError::into_inner);
+        let (asked, _) =
+            self.changed.wait_timeout_while(asked, length, |asked| !*asked).unwrap_or_else(PoisonError::into_inner);
         *asked
     }
 
@@ -63,8 +64,8 @@ impl Stop {
     }
 }
 
-/// Whether a window of events is open. What samples a service besides waits for its end: the requests of the window would wait for the CPU
-/// that it has.
+/// Whether a window of events is open. What samples a service besides waits for its end: the requests of the window
+/// would wait for the CPU that it has.
 #[derive(Default)]
 pub(super) struct OpenWindow(AtomicBool);
 
@@ -214,7 +215,8 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + n as f64 / 1024.0)
 }
 
-/// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its share of a CPU.
+/// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its
+/// share of a CPU.
 pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) -> Sockets {
     let SocketSampling { every, share, closing, begins, window } = how;
     let mut sampler = Sampler::find(servers.iter().copied(), closing.as_ref())?;

@@ -72,9 +72,16 @@ pub struct Read {
 }
 
 impl Read {
-    /// The frames of a sample as numbers of names, outermost first. Of many the outermost are left out: what a flame grows from matters
-    /// less than where it ends.
-    pub fn frames(&self, namer: &mut Namer, pid: i32, kernel: &[u64], user: Option<&Registers>, stack: &[u8]) -> Vec<u32> {
+    /// The frames of a sample as numbers of names, outermost first. Of many the outermost are left out: what a flame
+    /// grows from matters less than where it ends.
+    pub fn frames(
+        &self,
+        namer: &mut Namer,
+        pid: i32,
+        kernel: &[u64],
+        user: Option<&Registers>,
+        stack: &[u8],
+    ) -> Vec<u32> {
         let process = self.processes.get(&pid).unwrap_or(&self.nothing);
         let mut frames = namer.frames(pid, process, kernel, user.map(|registers| (registers, stack)));
         frames.drain(..frames.len().saturating_sub(MOST_FRAMES));

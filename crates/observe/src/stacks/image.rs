@@ -55,7 +55,8 @@ impl Image {
         let cache = ReadCache::new(file);
         let Ok(elf) = Elf::parse(&cache) else { return Image::default() };
         let mut image = Image { segments: segments(&elf), ..Image::default() };
-        let section = |name: &str| elf.section_by_name(name).map(|s| (s.address()..s.address().saturating_add(s.size()), s));
+        let section =
+            |name: &str| elf.section_by_name(name).map(|s| (s.address()..s.address().saturating_add(s.size()), s));
         let data = |name: &str| {
             let (range, section) = section(name).filter(|(_, s)| s.size() <= MOST_SECTION)?;
             Some((range, Arc::from(section.data().ok()?)))
@@ -70,7 +71,8 @@ impl Image {
 
     /// By how much a mapping that begins at this place of the file lies above the stated addresses.
     pub fn bias(&self, start: u64, offset: u64) -> Option<u64> {
-        let segment = self.segments.iter().find(|s| (s.offset & !0xfff..s.offset.saturating_add(s.size)).contains(&offset))?;
+        let segment =
+            self.segments.iter().find(|s| (s.offset & !0xfff..s.offset.saturating_add(s.size)).contains(&offset))?;
         let stated = offset.wrapping_sub(segment.offset).wrapping_add(segment.address);
         Some(start.wrapping_sub(stated))
     }
@@ -83,8 +85,11 @@ impl Image {
 
 fn segments(elf: &Elf) -> Vec<Segment> {
     let endian = elf.endian();
-    let code = elf.elf_program_headers().iter().filter(|p| p.p_type(endian) == PT_LOAD && p.p_flags(endian) & PF_X != 0);
-    code.map(|p| Segment { offset: p.p_offset(endian), size: p.p_filesz(endian), address: p.p_vaddr(endian) }).take(64).collect()
+    let code =
+        elf.elf_program_headers().iter().filter(|p| p.p_type(endian) == PT_LOAD && p.p_flags(endian) & PF_X != 0);
+    code.map(|p| Segment { offset: p.p_offset(endian), size: p.p_filesz(endian), address: p.p_vaddr(endian) })
+        .take(64)
+        .collect()
 }
 
 /// The installed debug file of a build id. Only root may have put it there.
@@ -111,8 +116,10 @@ impl Functions {
             let function = |s: &&object::elf::Sym64<Endianness>| {
                 matches!(s.st_type(), STT_FUNC | STT_GNU_IFUNC) && !s.is_undefined(endian) && s.st_value(endian) > 0
             };
-            let of_symbol = |s: &object::elf::Sym64<Endianness>| (s.st_value(endian), s.st_size(endian), s.st_name(endian));
-            let mut by_address: Vec<_> = table.symbols().iter().filter(function).map(of_symbol).take(MOST_FUNCTIONS).collect();
+            let of_symbol =
+                |s: &object::elf::Sym64<Endianness>| (s.st_value(endian), s.st_size(endian), s.st_name(endian));
+            let mut by_address: Vec<_> =
+                table.symbols().iter().filter(function).map(of_symbol).take(MOST_FUNCTIONS).collect();
             let names = names(elf, table.string_section());
             if let (false, Some(names)) = (by_address.is_empty(), names) {
                 by_address.sort_unstable();

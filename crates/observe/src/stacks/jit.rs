@@ -1,7 +1,9 @@
-//! Functions that a program made at run time, as it tells them itself: `/tmp/perf-PID.map`, a line `START LENGTH NAME` each.
+//! Functions that a program made at run time, as it tells them itself: `/tmp/perf-PID.map`, a line `START LENGTH NAME`
+//! each.
 //!
-//! `/tmp` is everybody's, and the text is whoever's it is: the file is looked for below the process's own root, must be a regular file of
-//! the process's own user or root, and is read to a bound. What it says names functions, and nothing else.
+//! `/tmp` is everybody's, and the text is whoever's it is: the file is looked for below the process's own root, must be
+//! a regular file of the process's own user or root, and is read to a bound. What it says names functions, and nothing
+//! else.
 
 use std::fs::File;
 use std::io::Read;
@@ -54,7 +56,8 @@ impl Jit {
 fn text_of(pid: i32) -> Option<String> {
     let status = Status::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?);
     let (user, inner) = (status.effective_user?, status.inner_pid.unwrap_or(pid));
-    let root = open(format!("/proc/{pid}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let root =
+        open(format!("/proc/{pid}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     // Links are followed within that root only, and the file itself is none.
     let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -73,7 +76,8 @@ mod tests {
 
     #[test]
     fn functions_are_found_by_address_and_the_last_line_of_one_counts() {
-        let text = "1000 20 old\n1000 20 new one\n0x1040 10 LazyCompile:*f /srv/app.js:3\nnonsense\n2000 0 empty\nzz 1 x\n3000 5\n";
+        let text = "1000 20 old\n1000 20 new one\n0x1040 10 LazyCompile:*f /srv/app.js:3\nnonsense\n2000 0 empty\nzz 1 \
+            x\n3000 5\n";
         let jit = Jit::parse(text);
         assert_eq!(jit.at(0x101f), Some("new one"));
         assert_eq!(jit.at(0x1045), Some("LazyCompile:*f /srv/app.js:3"));

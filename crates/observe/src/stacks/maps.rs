@@ -53,8 +53,9 @@ pub fn at(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     mappings.get(after.checked_sub(1)?).filter(|m| address < m.end)
 }
 
-/// Opens the file of a mapping: the mapped one itself, whatever its path leads to now, where the kernel lets us; else what the path leads
-/// to in the process's own root, if that is the same inode. Only a regular file is opened: opening a device may do something.
+/// Opens the file of a mapping: the mapped one itself, whatever its path leads to now, where the kernel lets us; else
+/// what the path leads to in the process's own root, if that is the same inode. Only a regular file is opened: opening
+/// a device may do something.
 pub fn open_mapped(pid: i32, mapping: &Mapping) -> Option<File> {
     if mapping.file.1 == 0 {
         return None;
@@ -66,7 +67,8 @@ pub fn open_mapped(pid: i32, mapping: &Mapping) -> Option<File> {
 fn regular(path: &str, inode: Option<u64>) -> Option<File> {
     let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let stat = fstat(&found).ok()?;
-    let wanted = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && inode.is_none_or(|i| i == stat.st_ino);
+    let wanted =
+        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && inode.is_none_or(|i| i == stat.st_ino);
     wanted.then_some(())?;
     let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found.as_fd()));
     Some(open(again, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?.into())

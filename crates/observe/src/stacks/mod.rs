@@ -1,8 +1,8 @@
-//! Which functions have the CPU: samples of a service's threads with their stacks, taken by the kernel's timer while it is watched, unwound
-//! and named when that is over.
+//! Which functions have the CPU: samples of a service's threads with their stacks, taken by the kernel's timer while it
+//! is watched, unwound and named when that is over.
 //!
-//! Nothing of the service is stopped for it. Files of its code, and the lists that it keeps of functions that it made at run time, are
-//! foreign input (`image`, `jit`).
+//! Nothing of the service is stopped for it. Files of its code, and the lists that it keeps of functions that it made
+//! at run time, are foreign input (`image`, `jit`).
 
 mod code;
 pub mod held;
@@ -69,8 +69,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Keeps a sample, and learns what code its process has. When so many bytes of stacks are full, every other sample is dropped, and half of
-    /// what comes.
+    /// Keeps a sample, and learns what code its process has. When so many bytes of stacks are full, every other sample
+    /// is dropped, and half of what comes.
     fn add(&mut self, sample: Timed, most_bytes: usize, code: &mut Code) {
         sample.user.iter().for_each(|r| code.learn(sample.pid, r.instruction));
         self.one_in = self.one_in.max(1);
@@ -106,7 +106,14 @@ struct Taker {
 
 impl Taker {
     /// Takes over what came since the last time, as far as it is wanted; each sample is one of so many.
-    fn take(&mut self, from: &mut StackSampler, one_in: u64, wanted: fn(&StackSample) -> bool, kept: &mut Kept, most_bytes: usize) {
+    fn take(
+        &mut self,
+        from: &mut StackSampler,
+        one_in: u64,
+        wanted: fn(&StackSample) -> bool,
+        kept: &mut Kept,
+        most_bytes: usize,
+    ) {
         let before = thread_cpu_seconds();
         let mut new = Vec::new();
         self.lost += from.drain(|s: StackSample| {

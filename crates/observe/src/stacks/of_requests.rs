@@ -1,8 +1,8 @@
-//! Flame graphs of requests: the stacks of the threads that had one, on a CPU and while they were off it, of all requests and of the
-//! slowest 1 %.
+//! Flame graphs of requests: the stacks of the threads that had one, on a CPU and while they were off it, of all
+//! requests and of the slowest 1 %.
 //!
-//! Of threads on a CPU each sample counts once. Off the CPU a stack counts for as long as its thread was away while it had a request, as
-//! many times as departures were passed over for the one that was sampled.
+//! Of threads on a CPU each sample counts once. Off the CPU a stack counts for as long as its thread was away while it
+//! had a request, as many times as departures were passed over for the one that was sampled.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,8 @@ use crate::follow::source::Window;
 /// A sample is taken a moment after the event that tells that its thread left: within this many nanoseconds.
 const A_MOMENT: u64 = 100_000;
 
-/// When each thread left a CPU and had one again, in order; until the window's end where it did not come back within it.
+/// When each thread left a CPU and had one again, in order; until the window's end where it did not come back within
+/// it.
 #[derive(Debug, Default)]
 pub struct Absences(HashMap<i32, Vec<Span>>);
 
@@ -54,8 +55,8 @@ impl Absences {
     }
 }
 
-/// The graphs: on and off the CPU, of each class. `classes` are the times in which threads had requests of a class; without any, all of
-/// the service's time is meant.
+/// The graphs: on and off the CPU, of each class. `classes` are the times in which threads had requests of a class;
+/// without any, all of the service's time is meant.
 pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<Holds>)]) -> Vec<RequestStacks> {
     let before = thread_cpu_seconds();
     let Taken { on, off, code, lost, spent } = taken;
@@ -74,7 +75,9 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
         };
         let on_cpu = counted(&on, &on_frames, once);
         let off_cpu = counted(&off, &off_frames, away);
-        for (kind, source, (samples, counts)) in [(StackKind::OnCpu, ON_CPU, on_cpu), (StackKind::OffCpu, OFF_CPU, off_cpu)] {
+        for (kind, source, (samples, counts)) in
+            [(StackKind::OnCpu, ON_CPU, on_cpu), (StackKind::OffCpu, OFF_CPU, off_cpu)]
+        {
             let Some(stacks) = folded(counts, &namer.names) else { continue };
             let source = source.to_owned();
             found.push(RequestStacks { kind, of: *of, stacks: Stacks { source, samples, lost, self_cost, ..stacks } });
@@ -85,14 +88,19 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
 
 /// How samples of either kind were had.
 const ON_CPU: &str = "the kernel's timer while events were taken; unwound by .eh_frame";
-const OFF_CPU: &str = "one in so many departures from a CPU while events were taken, for as long as it lasted; unwound by .eh_frame";
+const OFF_CPU: &str =
+    "one in so many departures from a CPU while events were taken, for as long as it lasted; unwound by .eh_frame";
 
 fn unwound(samples: &[Timed], code: &Read, namer: &mut Namer) -> Vec<Vec<u32>> {
     samples.iter().map(|s| code.frames(namer, s.pid, &s.kernel, s.user.as_ref(), &s.stack)).collect()
 }
 
 /// How many samples count, and what each stack counts.
-fn counted(samples: &[Timed], frames: &[Vec<u32>], weight: impl Fn(&Timed) -> Option<u64>) -> (u64, HashMap<Vec<u32>, u64>) {
+fn counted(
+    samples: &[Timed],
+    frames: &[Vec<u32>],
+    weight: impl Fn(&Timed) -> Option<u64>,
+) -> (u64, HashMap<Vec<u32>, u64>) {
     let (mut count, mut counts) = (0, HashMap::new());
     for (sample, frames) in samples.iter().zip(frames) {
         if let Some(weight) = weight(sample) {
@@ -135,7 +143,8 @@ mod tests {
             Held { tid: 7, from: 3_500_000, to: 6_000_000, latency: 9_000_000 },
         ];
         let absences = Absences::of([window()].iter());
-        let weigh = |holds: &Holds, s: &Timed| absences.begun(7, s.time).map(|span| holds.within(7, span) / 1000 * s.one_in);
+        let weigh =
+            |holds: &Holds, s: &Timed| absences.begun(7, s.time).map(|span| holds.within(7, span) / 1000 * s.one_in);
         let (all, slow) = (Holds::of(&held, 0), Holds::of(&held, 5_000_000));
         assert_eq!(weigh(&all, &sample(1_000_100, 3)), Some(4_500), "1.5 of its 2 ms, and three departures");
         assert_eq!(weigh(&slow, &sample(1_000_100, 3)), Some(0));

@@ -37,7 +37,9 @@ fn a_busy_functions_stack_is_unwound_and_named() {
     let named = |s: &Stack| s.frames.iter().map(|f| found.functions[*f as usize].clone()).collect::<Vec<_>>();
     let place = |names: &[String], what: &str| names.iter().position(|n| n.contains(what));
     let whole = found.stacks.iter().map(named).any(|names| {
-        place(&names, "outer_of_the_sampled").zip(place(&names, "inner_of_the_sampled")).is_some_and(|(outer, inner)| outer < inner)
+        place(&names, "outer_of_the_sampled")
+            .zip(place(&names, "inner_of_the_sampled"))
+            .is_some_and(|(outer, inner)| outer < inner)
     });
     assert!(whole, "{:#?}", found.stacks.iter().take(3).map(named).collect::<Vec<_>>());
     assert!(found.samples >= found.stacks.iter().map(|s| s.samples).sum::<u64>() && found.self_cost > 0.0);

@@ -1,4 +1,5 @@
-//! From a sample to the names of its frames: the kernel's chain, then the user's frames unwound by the tables that exceptions use.
+//! From a sample to the names of its frames: the kernel's chain, then the user's frames unwound by the tables that
+//! exceptions use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ impl Process {
         found
     }
 
-    /// The name of the function at an address: the file's, the program's own for code that it made, else file and offset.
+    /// The name of the function at an address: the file's, the program's own for code that it made, else file and
+    /// offset.
     fn name(&self, address: u64) -> String {
         let Some(mapping) = maps::at(&self.mappings, address) else { return "unknown code".to_owned() };
         if let Some(name) = self.jit.at(address) {
@@ -108,7 +110,8 @@ fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    // Versions of a symbol (`@GLIBC_2.34`) and parts that a compiler split off (`.cold`) do not belong to the mangled name.
+    // Versions of a symbol (`@GLIBC_2.34`) and parts that a compiler split off (`.cold`) do not belong to the mangled
+    // name.
     let plain = name.split(['@', '.']).next().unwrap_or(name);
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type().recursion_limit(64);
     let cpp = cpp_demangle::Symbol::new(plain.as_bytes()).ok().filter(|_| plain.starts_with("_Z"));
@@ -133,7 +136,13 @@ impl Namer {
     }
 
     /// The frames of a sample as numbers of names, outermost first.
-    pub fn frames(&mut self, pid: i32, process: &Process, kernel: &[u64], user: Option<(&Registers, &[u8])>) -> Vec<u32> {
+    pub fn frames(
+        &mut self,
+        pid: i32,
+        process: &Process,
+        kernel: &[u64],
+        user: Option<(&Registers, &[u8])>,
+    ) -> Vec<u32> {
         let mut inner_first = Vec::new();
         for &address in kernel {
             let number = self.known.get(&(0, address)).copied().unwrap_or_else(|| {
@@ -144,7 +153,11 @@ impl Namer {
         }
         let frames = user.map_or_else(Vec::new, |(registers, stack)| process.frames(registers, stack, &mut self.cache));
         for address in frames {
-            let number = self.known.get(&(pid, address)).copied().unwrap_or_else(|| self.number((pid, address), process.name(address)));
+            let number = self
+                .known
+                .get(&(pid, address))
+                .copied()
+                .unwrap_or_else(|| self.number((pid, address), process.name(address)));
             inner_first.push(number);
         }
         inner_first.reverse();

@@ -1,8 +1,9 @@
-//! Samples that are taken while a window of events is open, of threads on a CPU and of threads that leave theirs: the window tells which
-//! requests they had, and how long they were away.
+//! Samples that are taken while a window of events is open, of threads on a CPU and of threads that leave theirs: the
+//! window tells which requests they had, and how long they were away.
 //!
-//! One in so many departures is sampled, by how many there were in the window before, so that a busy machine's windows cost no more than
-//! a calm one's. These numbers are primes: a server and its client leave a CPU in turns, and every second departure would be one's alone.
+//! One in so many departures is sampled, by how many there were in the window before, so that a busy machine's windows
+//! cost no more than a calm one's. These numbers are primes: a server and its client leave a CPU in turns, and every
+//! second departure would be one's alone.
 
 use std::time::Duration;
 
@@ -13,8 +14,9 @@ use super::{Kept, Taker, Timed};
 use crate::follow::event::What;
 use crate::follow::source::Window;
 
-/// Samples a second of a CPU that is not idle, and of all CPUs together; departures that are sampled a second, about. With three times as many of
-/// the first, five times as many of the second and stacks of 16 KiB a window's requests were 7 to 14 % fewer (`bench/attach recognise`).
+/// Samples a second of a CPU that is not idle, and of all CPUs together; departures that are sampled a second, about.
+/// With three times as many of the first, five times as many of the second and stacks of 16 KiB a window's requests
+/// were 7 to 14 % fewer (`bench/attach recognise`).
 const HERTZ: u64 = 299;
 const MOST_HERTZ: u64 = 2_000;
 const DEPARTURES: f64 = 400.0;
@@ -39,7 +41,9 @@ impl InWindows {
     /// # Errors
     /// Why samples cannot be had, in a sentence.
     pub fn open() -> Result<InWindows, String> {
-        let open = |trigger| StackSampler::open(trigger, SHORT_STACK_BYTES).map_err(|e| format!("stacks cannot be sampled here: {e}"));
+        let open = |trigger| {
+            StackSampler::open(trigger, SHORT_STACK_BYTES).map_err(|e| format!("stacks cannot be sampled here: {e}"))
+        };
         Ok(InWindows {
             on: open(Trigger::Timer { hertz: HERTZ, most: MOST_HERTZ })?,
             off: open(Trigger::Leaving { one_in: FIRST })?,

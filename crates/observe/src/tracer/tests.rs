@@ -180,8 +180,11 @@ fn blocked_outside_a_call_is_a_page_fault() {
 #[test]
 fn new_threads_and_processes_of_a_watched_one_are_watched() {
     let child = Event { interrupt: false, time: 3 * MS, cpu: 0, pid: 12, tid: 12, what: enter(libc::SYS_getpid) };
-    let tracer =
-        run(&[at(1, 10, What::Fork { child: 12 }), at(2, 10, What::Switch { left: Left::Blocked, next: 12 }), child], 5, Role::Server);
+    let tracer = run(
+        &[at(1, 10, What::Fork { child: 12 }), at(2, 10, What::Switch { left: Left::Blocked, next: 12 }), child],
+        5,
+        Role::Server,
+    );
     let threads = tracer.into_threads();
     assert_eq!((threads[&12].0, threads[&12].1), (12, Role::Server));
     near(threads[&12].2.on_cpu, 3.0);
@@ -200,7 +203,11 @@ fn silent_threads_are_asked_for_and_then_told() {
 
 #[test]
 fn strangers_are_left_out() {
-    let tracer = run(&[Event { interrupt: false, time: MS, cpu: 0, pid: 99, tid: 99, what: enter(libc::SYS_read) }], 5, Role::Whole);
+    let tracer = run(
+        &[Event { interrupt: false, time: MS, cpu: 0, pid: 99, tid: 99, what: enter(libc::SYS_read) }],
+        5,
+        Role::Whole,
+    );
     assert!(!tracer.into_threads().contains_key(&99));
 }
 
@@ -247,7 +254,11 @@ fn a_wait_whose_end_an_idle_cpu_did_not_show_is_booked_all_the_same() {
 
 #[test]
 fn what_comes_to_an_idle_cpu_without_a_waking_was_not_ready_before() {
-    let tracer = run(&[at(4, 0, What::Switch { left: Left::Ready, next: 10 }), at(5, 10, exit(libc::SYS_fsync))], 5, Role::Server);
+    let tracer = run(
+        &[at(4, 0, What::Switch { left: Left::Ready, next: 10 }), at(5, 10, exit(libc::SYS_fsync))],
+        5,
+        Role::Server,
+    );
     let t = thread(tracer, 10);
     near(t.blocked[Wait::Disk as usize], 4.0);
     near(t.ready, 0.0);

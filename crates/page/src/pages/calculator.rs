@@ -87,7 +87,9 @@ pub fn page(site: &Site, fields: &Fields) -> Body {
     let main = html! {
         h1 { "Zero-fill calculator" }
         p { "Four timings, taken apart into allocation, fault, zero-fill and object costs. "
-            a href={ (site.base) "/zerofill" } target="_blank" rel="noopener" { "Another window" } " is independent of this one." }
+            a href={ (site.base) "/zerofill" } target="_blank" rel="noopener" {
+                "Another window"
+            } " is independent of this one." }
         div class="calculator" data-calculator="" {
             div { (given(site, &texts)) (here(site)) }
             div { (derived(&solved, misprints)) (shares(&solved)) }
@@ -104,7 +106,8 @@ fn given(site: &Site, texts: &[String; 4]) -> Markup {
             @for ((name, label, help), text) in GIVEN.iter().zip(texts) {
                 p {
                     label for=(name) { (label) }
-                    input id=(name) name=(name) value=(text) type="text" inputmode="decimal" autocomplete="off" aria-describedby={ (name) "-help" };
+                    input id=(name) name=(name) value=(text) type="text" inputmode="decimal" autocomplete="off"
+                        aria-describedby={ (name) "-help" };
                     span class="note" id={ (name) "-help" } { (help) }
                 }
             }
@@ -113,7 +116,12 @@ fn given(site: &Site, texts: &[String; 4]) -> Markup {
             fieldset { legend { "From the articles" }
                 @for (name, values) in PRESETS {
                     @let query = GIVEN.iter().zip(values).map(|(g, v)| format!("{}={v}", g.0)).collect::<Vec<_>>().join("&");
-                    p { a href={ (site.base) "/zerofill?" (query) } data-preset=(values.map(|v| v.to_string()).join(",")) { (name) } }
+                    p {
+                        a href={ (site.base) "/zerofill?" (query) }
+                            data-preset=(values.map(|v| v.to_string()).join(",")) {
+                            (name)
+                        }
+                    }
                 }
             }
         }
@@ -125,13 +133,27 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
     html! {
         section class="card derived" aria-labelledby="derived-title" {
             h2 id="derived-title" { "Derived" }
-            p class="error" role="alert" id="impossible" hidden[solved.is_ok()] { (solved.as_ref().err().map_or("", String::as_str)) }
+            p class="error" role="alert" id="impossible" hidden[solved.is_ok()] {
+                (solved.as_ref().err().map_or("", String::as_str))
+            }
             table {
-                thead class="unseen" { tr { th scope="col" { (term("cost")) } th scope="col" { (term("value")) } th scope="col" { (term("formula")) } } }
+                thead class="unseen" {
+                    tr {
+                        th scope="col" { (term("cost")) }
+                        th scope="col" { (term("value")) }
+                        th scope="col" { (term("formula")) }
+                    }
+                }
                 tbody { @for (i, (key, name, formula)) in FIELDS.iter().enumerate() {
                     tr { th scope="row" { (name) } td class="number value" { output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) } } td class="note" {
                         "= " (formula) " "
-                        span data-printed=(key) { @if let Some(printed) = misprints[i] { "(the article prints " (without_zeros(&significant(printed))) ")" } }
+                        span data-printed=(key) {
+                            @if let Some(printed) = misprints[i] {
+                                "(the article prints "
+                                (without_zeros(&significant(printed)))
+                                ")"
+                            }
+                        }
                     } }
                 } }
             }
@@ -147,24 +169,39 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
         section class="card shares" aria-labelledby="shares-title" {
             h2 id="shares-title" { "Where the time goes" }
             p class="note" {
-                "Shares of allocating, touching and freeing so many pages at once. Half of the object's cost is the faults', as the article divides it. "
-                "The other half is with allocating and freeing. Its “at least half” is of allocating and faulting alone: that is the last column."
+                "Shares of allocating, touching and freeing so many pages at once. Half of the object's cost is the \
+                 faults', as the article divides it. "
+                "The other half is with allocating and freeing. Its “at least half” is of allocating and faulting \
+                 alone: that is the last column."
             }
             (fingerpost_report::html::zerofill_legend())
             div class="scroll" tabindex="0" role="region" aria-label="Shares of the time, table" { table {
-                thead { tr { th scope="col" { (term("pages")) } th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } } th scope="col" class="number" { (term("faults")) } th scope="col" class="number" { (term("zero-filling")) } th scope="col" class="number" { (term("zero-filling without freeing")) } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("pages")) }
+                        th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } }
+                        th scope="col" class="number" { (term("faults")) }
+                        th scope="col" class="number" { (term("zero-filling")) }
+                        th scope="col" class="number" { (term("zero-filling without freeing")) }
+                    }
+                }
                 tbody { @for pages in PAGES {
                     @let (zero, fault) = (share(Costs::zerofill_share, pages), share(Costs::fault_share, pages));
                     tr data-pages=(pages) {
                         th scope="row" { (pages) }
-                        td class="graphic" { svg class="cell" width="100%" height="26" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
+                        td
+                            class="graphic" { svg class="cell" width="100%" height="26" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
                             rect class="z-rest" width="100%" height="18" y="4" {}
                             rect class="z-fault" width=(percent(fault)) height="18" y="4" {}
                             rect class="z-zero" width=(percent(zero)) height="18" y="4" {}
                         } }
                         td class="number" { output class="share-fault" { (format!("{:.1} %", fault * 100.0)) } }
                         td class="number" { output class="share-zero" { (format!("{:.1} %", zero * 100.0)) } }
-                        td class="number" { output class="share-before" { (format!("{:.1} %", share(Costs::zerofill_share_before_freeing, pages) * 100.0)) } }
+                        td class="number" {
+                            output class="share-before" {
+                                (format!("{:.1} %", share(Costs::zerofill_share_before_freeing, pages) * 100.0))
+                            }
+                        }
                     }
                 } }
             } }
@@ -176,11 +213,23 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
 fn here(site: &Site) -> Markup {
     html! {
         @if !site.options.apis.is_empty() {
-            form class="card here" method="post" action={ (site.base) "/zerofill/measure" } aria-labelledby="here-title" data-timing="" {
+            form class="card here" method="post" action={ (site.base) "/zerofill/measure" } aria-labelledby="here-title"
+                data-timing="" {
                 h2 id="here-title" { "Measure here" }
-                p { label for="api" { "Memory from" } select id="api" name="api" { @for api in &site.options.apis { option value=(api) { (api) } } } }
-                p class="check" { input id="repeat" name="repeat" type="checkbox" value="on"; label for="repeat" { "Repeat until stopped, or until this tab is left: each round makes the values more certain" } }
-                p class="buttons" { button id="take" { "Take the timings" } button id="take-stop" formaction={ (site.base) "/measure/stop" } { "Stop" } }
+                p {
+                    label for="api" { "Memory from" }
+                    select id="api" name="api" { @for api in &site.options.apis { option value=(api) { (api) } } }
+                }
+                p class="check" {
+                    input id="repeat" name="repeat" type="checkbox" value="on";
+                    label for="repeat" {
+                        "Repeat until stopped, or until this tab is left: each round makes the values more certain"
+                    }
+                }
+                p class="buttons" {
+                    button id="take" { "Take the timings" }
+                    button id="take-stop" formaction={ (site.base) "/measure/stop" } { "Stop" }
+                }
                 p role="status" id="timing-status" class="note" {}
             }
         }

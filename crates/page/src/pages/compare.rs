@@ -15,9 +15,13 @@ use crate::site::Site;
 pub fn page(site: &Site, pairs: &[(String, String)]) -> Answer {
     let ticked: Vec<&str> = pairs.iter().filter(|(k, _)| k == "run").map(|(_, v)| v.as_str()).collect();
     let [first, second] = ticked[..] else {
-        return Err(bad(format!("A comparison needs two runs, and {} are ticked. Go back and tick two.", ticked.len())));
+        return Err(bad(format!(
+            "A comparison needs two runs, and {} are ticked. Go back and tick two.",
+            ticked.len()
+        )));
     };
-    let (first, second) = (first.to_owned(), if second == "previous" { previous(site, first)? } else { second.to_owned() });
+    let (first, second) =
+        (first.to_owned(), if second == "previous" { previous(site, first)? } else { second.to_owned() });
     let (mut base, mut new) = (read(site, &first)?, read(site, &second)?);
     let given = pairs.iter().any(|(k, v)| k == "order" && v == "given");
     if !given && (&base.started, &base.id) > (&new.started, &new.id) {
@@ -51,7 +55,8 @@ fn address(site: &Site, id: &str) -> String {
 /// A form that puts the run beside a published system that has rows in common with it; nothing where none has.
 pub fn beside_published(site: &Site, run: &Run) -> Markup {
     let has = |probe: &String| run.measurements.iter().any(|m| m.probe == *probe);
-    let names: Vec<&String> = site.published.iter().filter(|(_, probes)| probes.iter().any(has)).map(|(name, _)| name).collect();
+    let names: Vec<&String> =
+        site.published.iter().filter(|(_, probes)| probes.iter().any(has)).map(|(name, _)| name).collect();
     markup! {
         @if !names.is_empty() && run.profile != Profile::Imported {
             form class="beside" method="get" action={ (site.base) "/compare" } {
@@ -66,15 +71,20 @@ pub fn beside_published(site: &Site, run: &Run) -> Markup {
 
 fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
     if let Some(name) = id.strip_prefix(PUBLISHED) {
-        return references::load(name).ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: references::unknown(name) });
+        return references::load(name)
+            .ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: references::unknown(name) });
     }
-    lean::figures_from_path(&path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+    lean::figures_from_path(&path(site, id)?)
+        .map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
 }
 
-/// The run of the same host before this one that can be compared with it: it has groups of rows in common, all of them if there is such a one.
+/// The run of the same host before this one that can be compared with it: it has groups of rows in common, all of them
+/// if there is such a one.
 fn previous(site: &Site, id: &str) -> Result<String, Wrong> {
-    let items = site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
-    let readable: Vec<(&Head, &[Table])> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i.tables.as_slice()))).collect();
+    let items =
+        site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let readable: Vec<(&Head, &[Table])> =
+        items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i.tables.as_slice()))).collect();
     let before = readable.iter().position(|(h, _)| h.id == id).and_then(|at| {
         let (own, tables) = readable[at];
         let earlier = || readable[at + 1..].iter().filter(move |(h, _)| h.hostname == own.hostname);

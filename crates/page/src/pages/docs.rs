@@ -49,7 +49,10 @@ pub fn list(base: &str) -> Answer {
 pub fn page(base: &str, name: &str) -> Answer {
     let found = DOCUMENTS.iter().find(|(known, ..)| *known == name);
     let Some((_, _, text)) = found else {
-        return Err(Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such document; /docs lists them.".into() });
+        return Err(Wrong {
+            status: StatusCode::NOT_FOUND,
+            sentence: "There is no such document; /docs lists them.".into(),
+        });
     };
     Ok(body(title(text), "/docs", html! { article class="document" { (rendered(base, text)) } }))
 }
@@ -59,8 +62,8 @@ fn title(text: &'static str) -> &'static str {
     text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or("Document")
 }
 
-/// Markdown as a page shows it: links between documents lead to their pages, those to other files are text, as pictures are; raw HTML is
-/// left out.
+/// Markdown as a page shows it: links between documents lead to their pages, those to other files are text, as pictures
+/// are; raw HTML is left out.
 fn rendered(base: &str, text: &str) -> Markup {
     let events: Vec<Event> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
     let mut shown: Vec<Event> = Vec::with_capacity(events.len());
@@ -70,7 +73,12 @@ fn rendered(base: &str, text: &str) -> Markup {
             Event::Start(Tag::Link { dest_url, link_type, title, id }) => {
                 let to = target(base, dest_url);
                 links.push(to.is_some());
-                let link = |to: String| Tag::Link { dest_url: to.into(), link_type: *link_type, title: title.clone(), id: id.clone() };
+                let link = |to: String| Tag::Link {
+                    dest_url: to.into(),
+                    link_type: *link_type,
+                    title: title.clone(),
+                    id: id.clone(),
+                };
                 shown.extend(to.map(|to| Event::Start(link(to))));
             }
             Event::End(TagEnd::Link) => {
@@ -80,7 +88,12 @@ fn rendered(base: &str, text: &str) -> Markup {
             }
             Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
                 let id = Some(CowStr::from(slug(&heading(&events[at + 1..]))));
-                shown.push(Event::Start(Tag::Heading { level: *level, id, classes: classes.clone(), attrs: attrs.clone() }));
+                shown.push(Event::Start(Tag::Heading {
+                    level: *level,
+                    id,
+                    classes: classes.clone(),
+                    attrs: attrs.clone(),
+                }));
             }
             Event::Start(Tag::Image { .. } | Tag::HtmlBlock) | Event::End(TagEnd::Image | TagEnd::HtmlBlock) => {}
             Event::Html(_) | Event::InlineHtml(_) => {}
@@ -106,12 +119,15 @@ fn target(base: &str, to: &str) -> Option<String> {
 /// The words of a heading, from the events after its beginning.
 fn heading(events: &[Event]) -> String {
     let words = events.iter().take_while(|e| !matches!(e, Event::End(TagEnd::Heading(_))));
-    words.filter_map(|e| if let Event::Text(text) | Event::Code(text) = e { Some(text.as_ref()) } else { None }).collect()
+    words
+        .filter_map(|e| if let Event::Text(text) | Event::Code(text) = e { Some(text.as_ref()) } else { None })
+        .collect()
 }
 
 /// The name of a heading in an address, as code hosts make it.
 fn slug(words: &str) -> String {
-    let kept = words.to_lowercase().chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c)).collect::<String>();
+    let kept =
+        words.to_lowercase().chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c)).collect::<String>();
     kept.replace(' ', "-")
 }
 
@@ -120,7 +136,10 @@ fn within_the_screen(text: &str) -> String {
     let mut parts = text.split("<table>");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for (n, part) in parts.enumerate() {
-        out.push_str(&format!("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table {}\"><table>", n + 1));
+        out.push_str(&format!(
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table {}\"><table>",
+            n + 1
+        ));
         out.push_str(&part.replacen("</table>", "</table></div>", 1));
     }
     out.replace("<pre>", "<pre tabindex=\"0\">")
@@ -148,7 +167,12 @@ mod tests {
     #[test]
     fn every_file_of_docs_is_a_document() {
         let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        for file in std::fs::read_dir(dir).unwrap().flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "md")) {
+        for file in std::fs::read_dir(dir)
+            .unwrap()
+            .flatten()
+            .map(|e| e.path())
+            .filter(|p| p.extension().is_some_and(|e| e == "md"))
+        {
             let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
             assert!(DOCUMENTS.iter().any(|(known, ..)| *known == name), "docs/{name}.md");
         }
@@ -163,12 +187,18 @@ mod tests {
             assert!(!page.contains("<a") && page.contains('a'), "{page}");
         }
         let page = shown("<script>alert(1)</script>\n\nb <img src=x onerror=y> `<i>` ![words](x.png)\n");
-        assert!(!page.contains("<script") && !page.contains("<img") && page.contains("&lt;i&gt;") && page.contains("words"), "{page}");
+        assert!(
+            !page.contains("<script") && !page.contains("<img") && page.contains("&lt;i&gt;") && page.contains("words"),
+            "{page}"
+        );
     }
 
     #[test]
     fn headings_can_be_linked_to_as_on_code_hosts() {
-        assert_eq!(slug("5. Would it be faster without that neighbour?"), "5-would-it-be-faster-without-that-neighbour");
+        assert_eq!(
+            slug("5. Would it be faster without that neighbour?"),
+            "5-would-it-be-faster-without-that-neighbour"
+        );
         assert!(shown("## The `--hold` way").contains("<h2 id=\"the---hold-way\">"));
     }
 }

@@ -39,18 +39,24 @@ struct Figured {
 
 /// The page.
 pub fn page(site: &Site, wanted: &Wanted) -> Answer {
-    let items = site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let items =
+        site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
     let readable: Vec<&Arc<Item>> = items.iter().filter(|i| i.head.is_ok()).take(MOST).collect();
     // The newest run's rows, to choose from.
     let offered = readable.first().map(|i| i.figures()).unwrap_or_default();
     let wanted = &if wanted.probe.is_empty() { usual(&readable) } else { wanted.clone() };
-    let found: Vec<Figured> =
-        if wanted.probe.is_empty() { vec![] } else { readable.iter().rev().filter_map(|i| figured(i, wanted)).collect() };
+    let found: Vec<Figured> = if wanted.probe.is_empty() {
+        vec![]
+    } else {
+        readable.iter().rev().filter_map(|i| figured(i, wanted)).collect()
+    };
     let main = html! {
         h1 { "History" }
         (form(wanted, &offered))
         @if found.is_empty() {
-            @if wanted.probe.is_empty() { p { "No run has a figure yet. Measure one, or import it; then its rows are drawn here over all runs." } }
+            @if wanted.probe.is_empty() {
+                p { "No run has a figure yet. Measure one, or import it; then its rows are drawn here over all runs." }
+            }
             @else { p class="error" role="alert" { (none(wanted, &offered)) } }
         } @else { (shown(site, wanted, &found)) }
         @if items.len() > MOST { p class="note" { "The newest " (MOST) " runs were looked at." } }
@@ -58,7 +64,8 @@ pub fn page(site: &Site, wanted: &Wanted) -> Answer {
     Ok(body("History", "/history", main))
 }
 
-/// What is shown where nothing was asked for: of the newest run's rows the first that most of the latest runs have, too.
+/// What is shown where nothing was asked for: of the newest run's rows the first that most of the latest runs have,
+/// too.
 fn usual(readable: &[&Arc<Item>]) -> Wanted {
     let latest: Vec<_> = readable.iter().take(LATEST).map(|item| item.figures()).collect();
     let Some(rows) = latest.first() else { return Wanted::default() };
@@ -84,8 +91,14 @@ fn form(wanted: &Wanted, offered: &[RowFigure]) -> Markup {
         offered.iter().filter(|r| r.probe == wanted.probe && !r.params.is_empty()).map(|r| r.params.as_str()).collect();
     html! {
         form class="filter card" method="get" {
-            p { label for="probe" { "Probe" } input id="probe" name="probe" value=(wanted.probe) list="probes" required autocomplete="off"; }
-            p { label for="params" { "Parameters" } input id="params" name="params" value=(wanted.params) list="params-known" autocomplete="off"; }
+            p {
+                label for="probe" { "Probe" }
+                input id="probe" name="probe" value=(wanted.probe) list="probes" required autocomplete="off";
+            }
+            p {
+                label for="params" { "Parameters" }
+                input id="params" name="params" value=(wanted.params) list="params-known" autocomplete="off";
+            }
             datalist id="probes" { @for p in probes { option value=(p) {} } }
             datalist id="params-known" { @for p in params { option value=(p) {} } }
             p class="buttons" { button { "Show" } }
@@ -93,13 +106,22 @@ fn form(wanted: &Wanted, offered: &[RowFigure]) -> Markup {
     }
 }
 
-/// What is said where no run has the row: with which parameters the newest run has the probe, where it has it with others.
+/// What is said where no run has the row: with which parameters the newest run has the probe, where it has it with
+/// others.
 fn none(wanted: &Wanted, offered: &[RowFigure]) -> String {
-    let with: Vec<&str> = offered.iter().filter(|r| r.probe == wanted.probe).map(|r| r.params.as_str()).filter(|p| !p.is_empty()).collect();
+    let with: Vec<&str> = offered
+        .iter()
+        .filter(|r| r.probe == wanted.probe)
+        .map(|r| r.params.as_str())
+        .filter(|p| !p.is_empty())
+        .collect();
     let named = [wanted.probe.as_str(), wanted.params.as_str()].join(" ");
     match with.as_slice() {
         [] => format!("No run has a figure of {}.", named.trim()),
-        [first, ..] => format!("No run has a figure of {}: the latest has it with other parameters, such as “{first}”.", named.trim()),
+        [first, ..] => format!(
+            "No run has a figure of {}: the latest has it with other parameters, such as “{first}”.",
+            named.trim()
+        ),
     }
 }
 
@@ -109,15 +131,35 @@ fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
     html! {
         section class="card" aria-label=(name) {
             (chart(&name, found))
-            @if versions.len() > 1 { p class="doubts" { "The probe’s definition changed between these runs; figures of different versions are not to be compared." } }
+            @if versions.len() > 1 {
+                p class="doubts" {
+                    "The probe’s definition changed between these runs; figures of different versions are not to be \
+                     compared."
+                }
+            }
             div class="scroll" tabindex="0" role="region" aria-label="Figures by run, table" { table {
-                thead { tr { th scope="col" { (term("Run")) } th scope="col" { (term("Host")) } th scope="col" class="extra" { (term("Kernel")) } th scope="col" class="number" { (term("Value")) } th scope="col" { (term("95 % interval")) } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("Run")) }
+                        th scope="col" { (term("Host")) }
+                        th scope="col" class="extra" { (term("Kernel")) }
+                        th scope="col" class="number" { (term("Value")) }
+                        th scope="col" { (term("95 % interval")) }
+                    }
+                }
                 tbody { @for (f, started) in found.iter().zip(moments(found.iter().map(|f| f.head.started.as_str()))).rev() {
                     @let figure = Figure::new(f.row.estimate, f.row.unit);
                     tr class=(if f.row.trusted { "measured" } else { "untrusted" }) {
-                        th scope="row" { a href={ (site.base) "/run/" (f.head.id) } { (started) } @if !f.row.trusted { " " span class="tag doubt" { "untrusted" } } }
+                        th scope="row" {
+                            a href={ (site.base) "/run/" (f.head.id) } { (started) }
+                            @if !f.row.trusted { " " span class="tag doubt" { "untrusted" } }
+                        }
                         td { (f.head.hostname) } td class="extra" { (f.head.kernel) }
-                        td class="number value" { (figure.value()) " " (figure.symbol()) } td class="interval" { (figure.interval()) }
+                        td class="number value" {
+                            (figure.value())
+                            " "
+                            (figure.symbol())
+                        } td class="interval" { (figure.interval()) }
                     }
                 } }
             } }

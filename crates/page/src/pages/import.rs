@@ -25,11 +25,19 @@ pub fn page(site: &Site, wrong: Option<String>) -> Body {
         form class="card" method="post" action={ (site.base) "/import" } enctype="multipart/form-data" {
             p {
                 label for="file" { "Run file (JSON)" }
-                input id="file" name="file" type="file" accept=".json,application/json" required aria-describedby="file-help";
-                span class="note" id="file-help" { "A file that “fingerpost run -o” or “archive export” wrote, at most " (MAX_BYTES >> 20) " MiB. It is checked before it is kept." }
+                input id="file" name="file" type="file" accept=".json,application/json" required
+                    aria-describedby="file-help";
+                span class="note" id="file-help" {
+                    "A file that “fingerpost run -o” or “archive export” wrote, at most "
+                    (MAX_BYTES >> 20)
+                    " MiB. It is checked before it is kept."
+                }
             }
             p class="buttons" { button { "Import" } }
         }
     };
-    Body { status: if wrong.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK }, ..body("Import", "/import", main) }
+    Body {
+        status: if wrong.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK },
+        ..body("Import", "/import", main)
+    }
 }

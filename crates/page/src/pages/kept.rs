@@ -51,12 +51,23 @@ pub fn forms(site: &Site, run: &Run) -> Markup {
         details class="keep" {
             summary { "Label, note, remove" }
             form class="card" method="post" action=(at("words")) {
-                p { label for="label" { "Label" } input id="label" name="label" maxlength=(LONGEST_LABEL) value=(run.label.as_deref().unwrap_or_default()) autocomplete="off"; }
-                p { label for="note" { "Note" } textarea id="note" name="note" rows="3" maxlength=(LONGEST_NOTE) { (run.note.as_deref().unwrap_or_default()) } }
+                p {
+                    label for="label" { "Label" }
+                    input id="label" name="label" maxlength=(LONGEST_LABEL)
+                        value=(run.label.as_deref().unwrap_or_default()) autocomplete="off";
+                }
+                p {
+                    label for="note" { "Note" }
+                    textarea id="note" name="note" rows="3" maxlength=(LONGEST_NOTE) {
+                        (run.note.as_deref().unwrap_or_default())
+                    }
+                }
                 p class="buttons" { button { "Keep" } }
             }
             details { summary { "Remove this run" }
-                form method="post" action=(at("remove")) { p class="buttons" { "This deletes its file. " button { "Remove it" } } }
+                form method="post" action=(at("remove")) {
+                    p class="buttons" { "This deletes its file. " button { "Remove it" } }
+                }
             }
         }
     }

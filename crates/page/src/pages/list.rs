@@ -82,9 +82,16 @@ impl Filter {
     }
 
     fn query(&self, page: usize) -> String {
-        let fields =
-            [("q", &self.q), ("host", &self.host), ("kernel", &self.kernel), ("lab", &self.lab), ("from", &self.from), ("to", &self.to)];
-        let mut parts: Vec<String> = fields.iter().filter(|f| !f.1.is_empty()).map(|(name, v)| format!("{name}={}", encoded(v))).collect();
+        let fields = [
+            ("q", &self.q),
+            ("host", &self.host),
+            ("kernel", &self.kernel),
+            ("lab", &self.lab),
+            ("from", &self.from),
+            ("to", &self.to),
+        ];
+        let mut parts: Vec<String> =
+            fields.iter().filter(|f| !f.1.is_empty()).map(|(name, v)| format!("{name}={}", encoded(v))).collect();
         parts.extend((self.sort != Sort::Started).then(|| format!("sort={}", self.sort.word())));
         parts.push(format!("page={page}"));
         parts.join("&")
@@ -93,9 +100,13 @@ impl Filter {
 
 /// The list.
 pub fn page(site: &Site, filter: &Filter) -> Answer {
-    let items = site.index.items().map_err(|e| Wrong { status: axum::http::StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let items = site
+        .index
+        .items()
+        .map_err(|e| Wrong { status: axum::http::StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
     let readable: Vec<(&Head, &Arc<Item>)> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i))).collect();
-    let mut found: Vec<&(&Head, &Arc<Item>)> = readable.iter().filter(|(head, item)| filter.takes(head, item)).collect();
+    let mut found: Vec<&(&Head, &Arc<Item>)> =
+        readable.iter().filter(|(head, item)| filter.takes(head, item)).collect();
     filter.sort.apply(&mut found);
     let pages = found.len().div_ceil(PAGE).max(1);
     let page = filter.page.clamp(1, pages);
@@ -106,15 +117,31 @@ pub fn page(site: &Site, filter: &Filter) -> Answer {
         (form(filter, &readable))
         div id="runs" aria-live="polite" {
             @if readable.is_empty() {
-                p { "The archive is empty. " a href={ (site.base) "/measure" } { "Measure this machine" } ", or " a href={ (site.base) "/import" } { "import a run" } "." }
+                p {
+                    "The archive is empty. "
+                    a href={ (site.base) "/measure" } { "Measure this machine" }
+                    ", or "
+                    a href={ (site.base) "/import" } { "import a run" }
+                    "."
+                }
             } @else {
-                p class="count" { (found.len()) " of " (readable.len()) " runs" @if pages > 1 { ", page " (page) " of " (pages) } }
+                p class="count" {
+                    (found.len())
+                    " of "
+                    (readable.len())
+                    " runs"
+                    @if pages > 1 { ", page " (page) " of " (pages) }
+                }
                 (table(site, filter, shown))
                 (turn(site, filter, page, pages))
             }
             @if !unreadable.is_empty() {
                 details { summary { (unreadable.len()) " files that are no runs" }
-                    ul { @for item in unreadable.iter().take(100) { li { code { (file_name(item)) } ": " (item.head.as_ref().err().map_or("", String::as_str)) } } }
+                    ul {
+                        @for item in unreadable.iter().take(100) {
+                            li { code { (file_name(item)) } ": " (item.head.as_ref().err().map_or("", String::as_str)) }
+                        }
+                    }
                 }
             }
         }
@@ -129,11 +156,17 @@ fn file_name(item: &Item) -> String {
 fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
     let hosts: BTreeSet<&str> = runs.iter().map(|r| r.0.hostname.as_str()).collect();
     let kernels: BTreeSet<&str> = runs.iter().map(|r| r.0.kernel.as_str()).collect();
-    let labs: BTreeMap<(usize, &str), &str> = runs.iter().flat_map(|r| &r.1.tables).map(|table| (table.order(), &*table.title)).collect();
+    let labs: BTreeMap<(usize, &str), &str> =
+        runs.iter().flat_map(|r| &r.1.tables).map(|table| (table.order(), &*table.title)).collect();
     let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
     html! {
         form class="filter card" method="get" role="search" data-live="runs" {
-            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) title="Words of a run’s label, id, host, kernel, processor or command" placeholder="label, id, command …" autocomplete="off"; }
+            p {
+                label for="q" { "Search" }
+                input id="q" name="q" type="search" value=(filter.q)
+                    title="Words of a run’s label, id, host, kernel, processor or command"
+                    placeholder="label, id, command …" autocomplete="off";
+            }
             (choose("host", "Host", &filter.host, plain(hosts)))
             (choose("kernel", "Kernel", &filter.kernel, plain(kernels)))
             (choose("lab", "With rows of", &filter.lab, labs.iter().map(|((_, key), title)| ((*key).to_owned(), (*title).to_owned())).collect()))
@@ -161,7 +194,12 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
     let column = |sort: Sort, text: &str, class: &str| {
         let by = Filter { sort, ..filter.clone() }.query(1);
         let order = if matches!(sort, Sort::Started | Sort::Took) { "descending" } else { "ascending" };
-        html! { th scope="col" class=[(!class.is_empty()).then_some(class)] aria-sort=[(sort == filter.sort).then_some(order)] { a href={ (site.base) "/?" (by) } { (text) } } }
+        html! {
+            th scope="col" class=[(!class.is_empty()).then_some(class)]
+                aria-sort=[(sort == filter.sort).then_some(order)] {
+                a href={ (site.base) "/?" (by) } { (text) }
+            }
+        }
     };
     html! {
         form method="get" action={ (site.base) "/compare" } data-pick="2" {
@@ -174,7 +212,10 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
                 } }
                 tbody { @for ((head, item), started) in shown.iter().zip(moments(shown.iter().map(|r| r.0.started.as_str()))) { tr {
                     td { input type="checkbox" name="run" value=(head.id) aria-label={ "Compare " (head.id) }; }
-                    th scope="row" { a href={ (site.base) "/run/" (head.id) } { (started) } @if !head.complete { " " span class="tag doubt" { "partial" } } }
+                    th scope="row" {
+                        a href={ (site.base) "/run/" (head.id) } { (started) }
+                        @if !head.complete { " " span class="tag doubt" { "partial" } }
+                    }
                     td { (what(head, item)) }
                     td { (head.hostname) }
                     td class="extra" { (head.kernel) }
@@ -182,7 +223,10 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
                     td class="number extra" { (duration(head.duration_s)) }
                 } } }
             } }
-            p class="buttons" { button { "Compare the two ticked runs" } span class="note" id="picked" aria-live="polite" {} }
+            p class="buttons" {
+                button { "Compare the two ticked runs" }
+                span class="note" id="picked" aria-live="polite" {}
+            }
         }
     }
 }
@@ -194,7 +238,11 @@ fn what(head: &Head, item: &Item) -> Markup {
     html! {
         @if !name.is_empty() { strong { (name) } " " }
         span class="tag" { (head.profile.as_str()) } " "
-        @if titles.len() > 3 { span title=(titles.join(", ")) { (titles.len()) " groups" } } @else { (titles.join(", ")) }
+        @if titles.len() > 3 {
+            span title=(titles.join(", ")) { (titles.len()) " groups" }
+        } @else {
+            (titles.join(", "))
+        }
         @if head.profile == Profile::Imported { " (published)" }
     }
 }
@@ -203,7 +251,11 @@ fn turn(site: &Site, filter: &Filter, page: usize, pages: usize) -> Markup {
     let link = |to: usize, text: &str| html! { a href={ (site.base) "/?" (filter.query(to)) } { (text) } };
     html! {
         @if pages > 1 {
-            nav class="turn" aria-label="Pages of the list" { @if page > 1 { (link(page - 1, "Newer")) } " " @if page < pages { (link(page + 1, "Older")) } }
+            nav class="turn" aria-label="Pages of the list" {
+                @if page > 1 { (link(page - 1, "Newer")) }
+                " "
+                @if page < pages { (link(page + 1, "Older")) }
+            }
         }
     }
 }

@@ -24,8 +24,11 @@ pub struct Wanted {
     settings: String,
 }
 
-const PROFILES: [(&str, &str); 3] =
-    [("quick", "quick: a minute for all primitives"), ("standard", "standard: three minutes"), ("thorough", "thorough: ten minutes")];
+const PROFILES: [(&str, &str); 3] = [
+    ("quick", "quick: a minute for all primitives"),
+    ("standard", "standard: three minutes"),
+    ("thorough", "thorough: ten minutes"),
+];
 /// The most names, and the most settings, that one measurement takes.
 const NAMES: usize = 100;
 const SETTINGS: usize = 30;
@@ -55,14 +58,18 @@ fn words(choices: &[Choice], wanted: &Wanted) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = ["run", "--progress", "json", "--profile", profile].map(str::to_owned).to_vec();
     if !wanted.seconds.trim().is_empty() {
         let seconds = wanted.seconds.trim().parse::<u32>().ok().filter(|s| (1..=86_400).contains(s));
-        words.extend(["--budget".to_owned(), seconds.ok_or("The time is a number of seconds from 1 to 86400, or empty.")?.to_string()]);
+        words.extend([
+            "--budget".to_owned(),
+            seconds.ok_or("The time is a number of seconds from 1 to 86400, or empty.")?.to_string(),
+        ]);
     }
     for setting in settings(choices, &wanted.settings)? {
         words.extend(["--set".to_owned(), setting]);
     }
     words.push("--".to_owned());
     let names: Vec<&str> = wanted.names.split([' ', ',', '\n', '\r', '\t']).filter(|n| !n.is_empty()).collect();
-    let plain = |name: &str| name.len() <= 100 && name.chars().all(|c| c.is_ascii_alphanumeric() || "._*?-".contains(c));
+    let plain =
+        |name: &str| name.len() <= 100 && name.chars().all(|c| c.is_ascii_alphanumeric() || "._*?-".contains(c));
     match names.iter().find(|n| !plain(n)) {
         Some(_) => Err("A name has letters, digits, dots, and * for a glob, such as syscall.* or database.".to_owned()),
         None if names.len() > NAMES => Err(format!("At most {NAMES} names at a time.")),
@@ -73,25 +80,32 @@ fn words(choices: &[Choice], wanted: &Wanted) -> Result<Vec<String>, String> {
     }
 }
 
-/// The settings of a form, `KEY=VALUE` each: of labs, and those of a probe's parameters. What names files, other servers or what a
-/// server loads is left to the command line.
+/// The settings of a form, `KEY=VALUE` each: of labs, and those of a probe's parameters. What names files, other
+/// servers or what a server loads is left to the command line.
 fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
     let all: Vec<&str> = text.split_whitespace().collect();
     if all.len() > SETTINGS {
         return Err(format!("At most {SETTINGS} settings at a time."));
     }
     let known = || choices.iter().flat_map(|c| &c.settings).map(|s| s.key.as_str());
-    let plain = |value: &str| value.len() <= 200 && value.chars().all(|c| c.is_ascii_alphanumeric() || "._,:+%-".contains(c));
+    let plain =
+        |value: &str| value.len() <= 200 && value.chars().all(|c| c.is_ascii_alphanumeric() || "._,:+%-".contains(c));
     for setting in &all {
-        let Some((key, value)) = setting.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty()) else {
+        let Some((key, value)) = setting.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty())
+        else {
             return Err(format!("“{setting}” is no setting: write KEY=VALUE, such as engine=mariadb, one per line."));
         };
         if !known().any(|one| one == key) {
-            let listed = || "what can be is listed under “What can be measured”, and `fingerpost run --set` takes the rest.".to_owned();
+            let listed = || {
+                "what can be is listed under “What can be measured”, and `fingerpost run --set` takes the rest."
+                    .to_owned()
+            };
             return Err(format!("“{key}” cannot be set from this page; {}", suggest::or_else(key, known(), listed)));
         }
         if !plain(value) {
-            return Err(format!("The value of “{key}” has letters, digits, dots, commas, colons, and the signs + - _ %."));
+            return Err(format!(
+                "The value of “{key}” has letters, digits, dots, commas, colons, and the signs + - _ %."
+            ));
         }
     }
     Ok(all.into_iter().map(str::to_owned).collect())
@@ -106,7 +120,10 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>, wanted: &Wanted) -
         @if let Some((_, sentence)) = &wrong { p class="error" role="alert" { (sentence) } }
         (progress(site, state.as_ref()))
         (form(site, wanted))
-        p class="note" { "While it measures, leave the machine alone: whatever else runs, this page's own browser included, is measured with it." }
+        p class="note" {
+            "While it measures, leave the machine alone: whatever else runs, this page's own browser included, is \
+             measured with it."
+        }
     };
     Body { goes_on, status: wrong.map_or(StatusCode::OK, |w| w.0), ..body("Measure", "/measure", main) }
 }
@@ -123,17 +140,31 @@ pub(super) fn progress(site: &Site, state: Option<&State>) -> Markup {
         section class="card job" id="job" aria-label="Measurement" data-phase=(phase) hidden[s.is_none()] {
             h2 id="job-what" { (s.map_or("", |s| s.what.as_str())) }
             p role="status" id="job-phase" { (s.map_or("", sentence)) }
-            p { label for="job-done" class="unseen" { "Done" } progress id="job-done" max="1" value=(s.map_or(0.0, |s| s.done)) {} " " span id="job-doing" class="note" { (s.map_or("", |s| s.doing.as_str())) } }
+            p {
+                label for="job-done" class="unseen" { "Done" }
+                progress id="job-done" max="1" value=(s.map_or(0.0, |s| s.done)) {}
+                " "
+                span id="job-doing" class="note" { (s.map_or("", |s| s.doing.as_str())) }
+            }
             p { span id="job-seconds" class="note" { @if let Some(s) = s { (times(s)) } } }
             div id="job-live" { @if let Some(s) = s { (so_far(s)) } }
             ul id="job-notes" { @for note in s.iter().flat_map(|s| &s.notes) { li { (note) } } }
-            p id="job-run" { @if let Some(id) = s.and_then(|s| s.run.as_ref()) { a href={ (site.base) "/run/" (id) } { "To the run" } } }
-            form method="post" action={ (site.base) "/measure/stop" } data-stop="" { button id="job-stop" hidden[phase == "ended"] disabled[phase != "running" && phase != "stopping"] { "Stop" } }
+            p id="job-run" {
+                @if let Some(id) = s.and_then(|s| s.run.as_ref()) {
+                    a href={ (site.base) "/run/" (id) } { "To the run" }
+                }
+            }
+            form method="post" action={ (site.base) "/measure/stop" } data-stop="" {
+                button id="job-stop" hidden[phase == "ended"] disabled[phase != "running" && phase != "stopping"] {
+                    "Stop"
+                }
+            }
         }
     }
 }
 
-/// What is known while it is measured: a service's budget, or the rows that have figures. The script asks for it anew when there is more.
+/// What is known while it is measured: a service's budget, or the rows that have figures. The script asks for it anew
+/// when there is more.
 pub fn so_far(s: &State) -> Markup {
     html! {
         @if let Some(live) = &s.live { (lately(live)) }
@@ -150,10 +181,33 @@ pub fn so_far(s: &State) -> Markup {
 fn lately(live: &Live) -> Markup {
     html! {
         p { strong { (live.sentence) } }
-        p class="note" { (significant(live.rate)) " requests/s, median " (time(live.p50)) ", 99 % within " (time(live.p99)) ": " (live.requests) " requests followed lately" }
+        p class="note" {
+            (significant(live.rate))
+            " requests/s, median "
+            (time(live.p50))
+            ", 99 % within "
+            (time(live.p99))
+            ": "
+            (live.requests)
+            " requests followed lately"
+        }
         table class="narrow" {
-            thead { tr { th scope="col" { "Where a request’s time went" } th scope="col" class="number" { "all" } th scope="col" class="number" { "slowest 1 %" } } }
-            tbody { @for p in &live.parts { tr { th scope="row" { (p.name) } td class="number" { (percent(p.all)) } td class="number" { (percent(p.slow)) } } } }
+            thead {
+                tr {
+                    th scope="col" { "Where a request’s time went" }
+                    th scope="col" class="number" { "all" }
+                    th scope="col" class="number" { "slowest 1 %" }
+                }
+            }
+            tbody {
+                @for p in &live.parts {
+                    tr {
+                        th scope="row" { (p.name) }
+                        td class="number" { (percent(p.all)) }
+                        td class="number" { (percent(p.slow)) }
+                    }
+                }
+            }
         }
     }
 }
@@ -171,7 +225,9 @@ fn sentence(s: &State) -> &'static str {
         (Phase::Running, _) => "Measuring.",
         (Phase::Stopping, _) => "Stopping: what was measured is kept.",
         (Phase::Ended, true) => "Done.",
-        (Phase::Ended, false) if s.run.is_some() => "Ended before all was measured, or something failed; the run says what.",
+        (Phase::Ended, false) if s.run.is_some() => {
+            "Ended before all was measured, or something failed; the run says what."
+        }
         (Phase::Ended, false) => "Nothing was measured.",
     }
 }
@@ -182,19 +238,43 @@ fn form(site: &Site, wanted: &Wanted) -> Markup {
             h2 { "Begin" }
             p {
                 label for="names" { "What" }
-                input id="names" name="names" value=(wanted.names) list="choices" placeholder="every primitive" aria-describedby="names-help" autocomplete="off";
-                span class="note" id="names-help" { "Labs, probes or globs with spaces between: “syscall.* ipc.pipe”, “database”. Empty measures every primitive." }
+                input id="names" name="names" value=(wanted.names) list="choices" placeholder="every primitive"
+                    aria-describedby="names-help" autocomplete="off";
+                span class="note" id="names-help" {
+                    "Labs, probes or globs with spaces between: “syscall.* ipc.pipe”, “database”. Empty measures every \
+                     primitive."
+                }
             }
             datalist id="choices" { @for c in &site.options.choices { option value=(c.name) { (c.summary) } } }
             p {
                 label for="settings" { "Settings" }
-                textarea id="settings" name="settings" rows="2" placeholder="engine=mariadb" aria-describedby="settings-help" { (wanted.settings) }
-                span class="note" id="settings-help" { "KEY=VALUE, one per line; several values, several rows: “clients=1,8,50”. Below is what each lab takes." }
+                textarea id="settings" name="settings" rows="2" placeholder="engine=mariadb"
+                    aria-describedby="settings-help" {
+                    (wanted.settings)
+                }
+                span class="note" id="settings-help" {
+                    "KEY=VALUE, one per line; several values, several rows: “clients=1,8,50”. Below is what each lab \
+                     takes."
+                }
             }
-            p { label for="profile" { "How long" } select id="profile" name="profile" { @for (name, text) in PROFILES { option value=(name) selected[name == wanted.profile] { (text) } } } }
-            p { label for="seconds" { "Or this many seconds" } input id="seconds" name="seconds" value=(wanted.seconds) type="number" min="1" max="86400" inputmode="numeric"; }
+            p {
+                label for="profile" { "How long" }
+                select id="profile" name="profile" {
+                    @for (name, text) in PROFILES { option value=(name) selected[name == wanted.profile] { (text) } }
+                }
+            }
+            p {
+                label for="seconds" { "Or this many seconds" }
+                input id="seconds" name="seconds" value=(wanted.seconds) type="number" min="1" max="86400"
+                    inputmode="numeric";
+            }
             p class="buttons" { button { "Measure this machine" } }
-            details { summary { "What can be measured" } dl class="facts" { @for c in &site.options.choices { div { dt { code { (c.name) } } dd { (c.summary) (keys(c)) } } } } }
+            details {
+                summary { "What can be measured" }
+                dl class="facts" {
+                    @for c in &site.options.choices { div { dt { code { (c.name) } } dd { (c.summary) (keys(c)) } } }
+                }
+            }
         }
     }
 }
@@ -202,7 +282,9 @@ fn form(site: &Site, wanted: &Wanted) -> Markup {
 /// What a lab's settings are.
 fn keys(choice: &Choice) -> Markup {
     html! {
-        @if !choice.settings.is_empty() { ul { @for s in &choice.settings { li { code { (s.key) "=" } " " (s.help) } } } }
+        @if !choice.settings.is_empty() {
+            ul { @for s in &choice.settings { li { code { (s.key) "=" } " " (s.help) } } }
+        }
     }
 }
 
@@ -217,16 +299,30 @@ mod tests {
     }
 
     fn wanted(names: &str, profile: &str, seconds: &str) -> Result<Vec<String>, String> {
-        words(&choices(), &Wanted { names: names.into(), profile: profile.into(), seconds: seconds.into(), ..Wanted::default() })
+        words(
+            &choices(),
+            &Wanted { names: names.into(), profile: profile.into(), seconds: seconds.into(), ..Wanted::default() },
+        )
     }
 
     #[test]
     fn settings_become_options_and_what_names_files_does_not() {
         let with = |settings: &str| {
-            words(&choices(), &Wanted { names: "database".into(), profile: "quick".into(), settings: settings.into(), ..Wanted::default() })
+            words(
+                &choices(),
+                &Wanted {
+                    names: "database".into(),
+                    profile: "quick".into(),
+                    settings: settings.into(),
+                    ..Wanted::default()
+                },
+            )
         };
         let words = with("engine=mariadb\r\nclients=1,8").unwrap();
-        assert_eq!(words.join(" "), "run --progress json --profile quick --set engine=mariadb --set clients=1,8 -- database");
+        assert_eq!(
+            words.join(" "),
+            "run --progress json --profile quick --set engine=mariadb --set clients=1,8 -- database"
+        );
         for (settings, says) in [
             ("engine", "KEY=VALUE"),
             ("=x", "KEY=VALUE"),
@@ -246,11 +342,22 @@ mod tests {
     #[test]
     fn a_budget_is_a_table_with_its_sentence() {
         let part = LivePart { name: "waiting for <a> CPU".into(), all: 0.5, slow: 0.913 };
-        let live = Live { sentence: "Requests wait.".into(), rate: 1234.0, p50: 1e-3, p99: 0.02, requests: 55, parts: vec![part] };
+        let live = Live {
+            sentence: "Requests wait.".into(),
+            rate: 1234.0,
+            p50: 1e-3,
+            p99: 0.02,
+            requests: 55,
+            parts: vec![part],
+        };
         let text = lately(&live).into_string();
-        for words in
-            ["Requests wait.", "1234 requests/s, median 1.000 ms, 99 % within 20.00 ms", "waiting for &lt;a&gt; CPU", "50.0 %", "91.3 %"]
-        {
+        for words in [
+            "Requests wait.",
+            "1234 requests/s, median 1.000 ms, 99 % within 20.00 ms",
+            "waiting for &lt;a&gt; CPU",
+            "50.0 %",
+            "91.3 %",
+        ] {
             assert!(text.contains(words), "no “{words}” in {text}");
         }
     }
@@ -260,7 +367,10 @@ mod tests {
         let words = wanted("syscall.*, ipc.pipe", "quick", "3").unwrap();
         assert_eq!(words.join(" "), "run --progress json --profile quick --budget 3 -- syscall.* ipc.pipe");
         // A name that looks like an option stands behind the two dashes.
-        assert_eq!(wanted("--output", "quick", "").unwrap().iter().rev().take(2).cloned().collect::<Vec<_>>(), ["--output", "--"]);
+        assert_eq!(
+            wanted("--output", "quick", "").unwrap().iter().rev().take(2).cloned().collect::<Vec<_>>(),
+            ["--output", "--"]
+        );
     }
 
     #[test]

@@ -87,7 +87,11 @@ pub fn path(site: &Site, id: &str) -> Result<PathBuf, Wrong> {
 /// A page in its frame.
 pub fn respond(base: &str, answer: Answer) -> Response {
     let body = answer.unwrap_or_else(|w| {
-        let main = html! { h1 { "That did not work" } p class="error" role="alert" { (w.sentence) } p { a href={ (base) "/" } { "To the runs" } } };
+        let main = html! {
+            h1 { "That did not work" }
+            p class="error" role="alert" { (w.sentence) }
+            p { a href={ (base) "/" } { "To the runs" } }
+        };
         Body { status: w.status, ..body("That did not work", "", main) }
     });
     let markup = html! {
@@ -126,8 +130,15 @@ pub fn content(content: &Content, actions: Markup) -> Markup {
         h1 { (content.title) }
         (actions)
         (content.lead)
-        nav class="sections" aria-label="Sections" { ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
-        @for s in &content.sections { section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) } (s.body) } }
+        nav class="sections" aria-label="Sections" {
+            ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } }
+        }
+        @for s in &content.sections {
+            section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } {
+                h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) }
+                (s.body)
+            }
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The reference systems and their authors' tables: what they are, one of them, and its replay with this machine's figures.
+//! The reference systems and their authors' tables: what they are, one of them, and its replay with this machine's
+//! figures.
 
 use axum::http::StatusCode;
 use fingerpost_compare::references;
@@ -21,7 +22,8 @@ const MOST_RUNS: usize = 50;
 pub fn list(site: &Site) -> Body {
     let main = markup! {
         h1 { "Published figures" }
-        p { "Five documents from 1996 to 2005 asked why one system is slower than another. These are their systems and tables; a replay puts this "
+        p { "Five documents from 1996 to 2005 asked why one system is slower than another. These are their systems and \
+            tables; a replay puts this "
             "machine's column beside a table and judges each of its author's conclusions here." }
         p class="actions" { a href={ (site.base) "/replay/all" } { "All tables, on your machine" } }
         section class="card" aria-labelledby="systems-title" {
@@ -77,14 +79,21 @@ pub fn replayed(site: &Site, name: &str) -> Answer {
     let tables = tables_of(name);
     if tables.is_empty() {
         let names = replay::names();
-        let near = suggest::or_else(name, names.iter().map(String::as_str), || "the tables are on the page Published figures".into());
+        let near = suggest::or_else(name, names.iter().map(String::as_str), || {
+            "the tables are on the page Published figures".into()
+        });
         return Err(none(format!("there is no published table “{name}”; {near}")));
     }
-    let items = site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let items =
+        site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
     let paths = items.iter().filter_map(|i| path(site, &i.head.as_ref().ok()?.id).ok());
     // A run that cannot be read is no reason to show no table.
-    let own: Vec<Run> =
-        chosen(&tables, paths.take(MOST_RUNS), |path| lean::figures_from_path(path).ok(), |path| load::from_path(path).ok());
+    let own: Vec<Run> = chosen(
+        &tables,
+        paths.take(MOST_RUNS),
+        |path| lean::figures_from_path(path).ok(),
+        |path| load::from_path(path).ok(),
+    );
     let content_of = html::of_replay(&replay::replay(name, &tables, &own));
     let of_system = references::load(name).is_some();
     let actions = markup! {

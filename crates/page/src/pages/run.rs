@@ -11,13 +11,15 @@ use super::{Answer, Wrong, body, compare, content, encoded, kept, path};
 use crate::site::Site;
 
 fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
-    load::from_path(&path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+    load::from_path(&path(site, id)?)
+        .map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
 }
 
 /// The page.
 pub fn page(site: &Site, id: &str) -> Answer {
     let run = read(site, id)?;
-    let link = |row: &Row| format!("{}/history?probe={}&params={}", site.base, encoded(&row.probe), encoded(&row.params));
+    let link =
+        |row: &Row| format!("{}/history?probe={}&params={}", site.base, encoded(&row.probe), encoded(&row.params));
     let content_of = html::of_run(&run, html::Around { link: Some(&link), define: Some(site.options.define) });
     let actions = markup! {
         p class="actions" {
@@ -32,7 +34,8 @@ pub fn page(site: &Site, id: &str) -> Answer {
     Ok(body(&content_of.title, "/", content(&content_of, actions)))
 }
 
-/// The record as its file has it, but for characters that could act on a terminal: they are escaped, which says the same.
+/// The record as its file has it, but for characters that could act on a terminal: they are escaped, which says the
+/// same.
 ///
 /// # Errors
 /// When there is no such run.

@@ -39,7 +39,8 @@ pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
 fn words(wanted: &Wanted) -> Result<Vec<String>, String> {
     let number = |text: &str, most: u32| text.trim().parse::<u32>().ok().filter(|n| (1..=most).contains(n));
     let port = number(&wanted.port, 65_535).ok_or("Choose a service.")?;
-    let seconds = number(&wanted.seconds, LONGEST).ok_or(format!("The time is a number of seconds from 1 to {LONGEST}."))?;
+    let seconds =
+        number(&wanted.seconds, LONGEST).ok_or(format!("The time is a number of seconds from 1 to {LONGEST}."))?;
     let mut words: Vec<String> =
         ["explain", "--live", "--progress", "json", "--port", &port.to_string(), "--seconds", &seconds.to_string()]
             .map(str::to_owned)
@@ -63,7 +64,11 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
     let found = listening::all();
     let main = html! {
         h1 { "Services" }
-        p { "What listens on this machine. Explaining a service follows its requests through the kernel: nothing of it is restarted, stopped or set differently. Where their time goes is shown while it is watched, renewed each second; stopping keeps what was seen." }
+        p {
+            "What listens on this machine. Explaining a service follows its requests through the kernel: nothing of it \
+             is restarted, stopped or set differently. Where their time goes is shown while it is watched, renewed \
+             each second; stopping keeps what was seen."
+        }
         @if let Some((_, sentence)) = &wrong { p class="error" role="alert" { (sentence) } }
         (progress(site, state.as_ref()))
         @match &found {
@@ -71,7 +76,11 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
             Ok(found) => (table(site, found)),
             Err(e) => p class="error" role="alert" { "The kernel does not tell which sockets listen: " (e) },
         }
-        p class="note" { "Each explanation is kept as a run: open it from the list of runs, or give its id as the earlier run to see what changed. A service in a container, a unit or a control group is named to “fingerpost explain” in a terminal." }
+        p class="note" {
+            "Each explanation is kept as a run: open it from the list of runs, or give its id as the earlier run to \
+             see what changed. A service in a container, a unit or a control group is named to “fingerpost explain” in \
+             a terminal."
+        }
     };
     Body { goes_on, status: wrong.map_or(StatusCode::OK, |w| w.0), ..body("Services", "/services", main) }
 }
@@ -83,12 +92,28 @@ fn table(site: &Site, found: &[Listener]) -> Markup {
             div class="scroll" role="region" aria-label="What listens, table" tabindex="0" {
                 // On a phone a listener's cells stand below its name, so that its button is not out of sight.
                 table class="stacked" {
-                    thead { tr { th scope="col" { (term("Program")) } th scope="col" class="number" { (term("Port")) } th scope="col" class="number" { (term("Process")) } th scope="col" { (term("Unit or container")) } th scope="col" { span class="unseen" { "Explain" } } } }
+                    thead {
+                        tr {
+                            th scope="col" { (term("Program")) }
+                            th scope="col" class="number" { (term("Port")) }
+                            th scope="col" class="number" { (term("Process")) }
+                            th scope="col" { (term("Unit or container")) }
+                            th scope="col" { span class="unseen" { "Explain" } }
+                        }
+                    }
                     tbody { @for l in found { (row(l)) } }
                 }
             }
-            p { label for="seconds" { "Watch for so many seconds" } input id="seconds" name="seconds" type="number" min="1" max=(LONGEST) value="10" inputmode="numeric"; }
-            p { label for="baseline" { "Beside the earlier run" } input id="baseline" name="baseline" placeholder="none" autocomplete="off" aria-describedby="baseline-help"; span class="note" id="baseline-help" { "The id of a run of the same service." } }
+            p {
+                label for="seconds" { "Watch for so many seconds" }
+                input id="seconds" name="seconds" type="number" min="1" max=(LONGEST) value="10" inputmode="numeric";
+            }
+            p {
+                label for="baseline" { "Beside the earlier run" }
+                input id="baseline" name="baseline" placeholder="none" autocomplete="off"
+                    aria-describedby="baseline-help";
+                span class="note" id="baseline-help" { "The id of a run of the same service." }
+            }
         }
     }
 }
@@ -100,8 +125,19 @@ fn row(l: &Listener) -> Markup {
             th scope="row" { (name) }
             td class="number" data-of="port" { (l.port) }
             td class="number" data-of="process" { @if l.pid > 0 { (l.pid) } @else { "–" } }
-            td class="wide" data-of=[l.group.as_ref().map(|_| "unit or container")] { (l.group.as_deref().map_or_else(String::new, |g| clean_short(g, NAME))) }
-            td { @if l.pid > 0 { button name="port" value=(l.port) { "Explain" span class="unseen" { " " (name) " at port " (l.port) } } } @else { "needs root" } }
+            td class="wide" data-of=[l.group.as_ref().map(|_| "unit or container")] {
+                (l.group.as_deref().map_or_else(String::new, |g| clean_short(g, NAME)))
+            }
+            td {
+                @if l.pid > 0 {
+                    button name="port" value=(l.port) {
+                        "Explain"
+                        span class="unseen" { " " (name) " at port " (l.port) }
+                    }
+                } @else {
+                    "needs root"
+                }
+            }
         }
     }
 }

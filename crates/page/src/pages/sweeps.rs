@@ -65,7 +65,8 @@ pub fn one(site: &Site, number: &str) -> Answer {
     let verdicts = judge::judge(&sweep, true).map_err(|e| wrong(&e))?;
     let link = |node: &str| format!("{}/sweep/{number}/host/{node}", site.base);
     let content_of = fingerpost_fleet::html::content(&verdicts, Some(&link));
-    let actions = markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) "/report" } { "Report as one file" } } };
+    let actions =
+        markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) "/report" } { "Report as one file" } } };
     Ok(body(&content_of.title, MENU, content(&content_of, actions)))
 }
 

@@ -1,10 +1,12 @@
 //! The eight kernels: loops over double-precision numbers with the instruction mixes of the published table.
 //!
-//! Each is the midpoint rule for an integral over 0 to 1 that is known in closed form, so that its result can be checked. The numbers of
-//! additions, subtractions, multiplications and divisions of one step are chosen so that their shares, in whole percent, are those of
-//! the table; a test counts them. The kernels are generic over their number type for that count alone.
+//! Each is the midpoint rule for an integral over 0 to 1 that is known in closed form, so that its result can be
+//! checked. The numbers of additions, subtractions, multiplications and divisions of one step are chosen so that their
+//! shares, in whole percent, are those of the table; a test counts them. The kernels are generic over their number type
+//! for that count alone.
 //!
-//! Coefficients come as arguments that the compiler does not know. Else it would turn a subtraction of a constant into an addition.
+//! Coefficients come as arguments that the compiler does not know. Else it would turn a subtraction of a constant into
+//! an addition.
 
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -46,7 +48,8 @@ pub struct Module {
     pub coefficients: [f64; COEFFICIENTS],
     /// The integral from 0 to 1.
     pub integral: f64,
-    /// Whether the kernel weighs each step itself. The sum of the others is multiplied by the step in the end, once in a thousand steps.
+    /// Whether the kernel weighs each step itself. The sum of the others is multiplied by the step in the end, once in
+    /// a thousand steps.
     pub weighs: bool,
 }
 
@@ -74,7 +77,10 @@ const fn padded<const N: usize>(given: [f64; N]) -> [f64; COEFFICIENTS] {
 
 /// Taylor coefficients in x² of sinh(x)/x, highest first, then of cosh(x), then a factor.
 const fn hyperbolic(factor: f64) -> [f64; COEFFICIENTS] {
-    let (sinh, cosh) = ([39_916_800.0, 362_880.0, 5040.0, 120.0, 6.0, 1.0], [479_001_600.0, 3_628_800.0, 40_320.0, 720.0, 24.0, 2.0, 1.0]);
+    let (sinh, cosh) = (
+        [39_916_800.0, 362_880.0, 5040.0, 120.0, 6.0, 1.0],
+        [479_001_600.0, 3_628_800.0, 40_320.0, 720.0, 24.0, 2.0, 1.0],
+    );
     let mut all = [0.0; COEFFICIENTS];
     let mut i = 0;
     while i < 13 {
@@ -85,8 +91,8 @@ const fn hyperbolic(factor: f64) -> [f64; COEFFICIENTS] {
     all
 }
 
-/// The modules in the order of the table, which gives their shares in percent: 50 0 43 7, 43 29 14 14, 35 12 53 0, 47 0 53 0, 45 0 52 3,
-/// 45 0 55 0, 25 25 25 25, 43 0 57 0.
+/// The modules in the order of the table, which gives their shares in percent: 50 0 43 7, 43 29 14 14, 35 12 53 0, 47 0
+/// 53 0, 45 0 52 3, 45 0 55 0, 25 25 25 25, 43 0 57 0.
 pub static MODULES: [Module; 8] = [
     Module {
         integrand: "1/(x²+1) + 1/(x²+2) + 1/(x²+3), as one fraction",
@@ -107,7 +113,16 @@ pub static MODULES: [Module; 8] = [
     Module {
         integrand: "2 sin x",
         operations: [6, 2, 9, 0],
-        coefficients: padded([1.0 / 6_227_020_800.0, 1.0 / 39_916_800.0, 1.0 / 362_880.0, 1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0, 2.0]),
+        coefficients: padded([
+            1.0 / 6_227_020_800.0,
+            1.0 / 39_916_800.0,
+            1.0 / 362_880.0,
+            1.0 / 5040.0,
+            1.0 / 120.0,
+            -1.0 / 6.0,
+            1.0,
+            2.0,
+        ]),
         // 2 (1 − cos 1)
         integral: 0.919_395_388_263_720_5,
         weighs: false,

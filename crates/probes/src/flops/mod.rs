@@ -1,5 +1,5 @@
-//! Floating point: eight kernels of known instruction mixes, as this program's compiler made them and as any C compiler makes them, and
-//! beside them what the core can do at most.
+//! Floating point: eight kernels of known instruction mixes, as this program's compiler made them and as any C compiler
+//! makes them, and beside them what the core can do at most.
 
 mod kernels;
 mod peak;
@@ -66,9 +66,12 @@ fn modules() -> Vec<Params> {
 pub static PROBES: &[Probe] = &[Probe {
     name: "cpu.flops",
     summary: "floating-point operations a second, by instruction mix and compiler",
-    timed: "a thousand steps of the midpoint rule for an integral known in closed form, in double precision, all in registers and the \
-            first-level cache; module 1 to 8 has the mix of additions, subtractions, multiplications and divisions of the published table.",
-    pitfalls: "an operation is one of the source: a fused multiply-add counts as two. The built-in kernels are made for the oldest CPU of \
+    timed: "a thousand steps of the midpoint rule for an integral known in closed form, in double precision, all in \
+        registers and the \
+            first-level cache; module 1 to 8 has the mix of additions, subtractions, multiplications and divisions of \
+            the published table.",
+    pitfalls: "an operation is one of the source: a fused multiply-add counts as two. The built-in kernels are made \
+        for the oldest CPU of \
                the architecture, the C ones with the flags of their row.",
     unit: Unit::FlopPerSecond,
     better: Better::Higher,
@@ -125,7 +128,15 @@ mod tests {
     fn the_kernels_in_c_have_the_instruction_mix_of_their_module() {
         let dir = tempfile::tempdir().unwrap();
         let listing = dir.path().join("listing.s");
-        let plain = ["-O2", "-march=x86-64", "-ffp-contract=off", "-fno-inline", "-fno-unroll-loops", "-fno-tree-vectorize", "-S"];
+        let plain = [
+            "-O2",
+            "-march=x86-64",
+            "-ffp-contract=off",
+            "-fno-inline",
+            "-fno-unroll-loops",
+            "-fno-tree-vectorize",
+            "-S",
+        ];
         if !compile(&plain, &listing) {
             return;
         }

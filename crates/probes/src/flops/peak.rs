@@ -1,8 +1,9 @@
-//! What the core can do at most: independent additions, multiplications and fused multiply-adds in registers, one number or one whole
-//! vector at a time; and the clock rate, from additions of integers that wait for each other.
+//! What the core can do at most: independent additions, multiplications and fused multiply-adds in registers, one
+//! number or one whole vector at a time; and the clock rate, from additions of integers that wait for each other.
 //!
-//! Twelve chains run side by side on x86-64 and twenty-four on ARM: latency times units is at most ten there and sixteen here, and more
-//! chains than that keep every unit busy. In assembly, because a compiler would fold additions of a constant.
+//! Twelve chains run side by side on x86-64 and twenty-four on ARM: latency times units is at most ten there and
+//! sixteen here, and more chains than that keep every unit busy. In assembly, because a compiler would fold additions
+//! of a constant.
 
 use std::io;
 
@@ -31,8 +32,8 @@ impl Op {
         if self == Op::Fma { 2 } else { 1 }
     }
 
-    /// The operands: x, y and what a chain starts with. Additions count in steps of one and a multiplication's factor is just above
-    /// one, so that the result tells how many steps there were.
+    /// The operands: x, y and what a chain starts with. Additions count in steps of one and a multiplication's factor
+    /// is just above one, so that the result tells how many steps there were.
     fn operands(self) -> [f64; 3] {
         match self {
             Op::Add | Op::Fma => [1.0, 1.0, 0.0],
@@ -64,14 +65,16 @@ struct Way {
 /// Steps of each chain in one turn of a loop.
 const UNROLLED: u64 = 16;
 
-/// One assembly loop. `$load` and `$store` move a register from and to memory, `$step` is the operation, on registers numbered `\i`.
+/// One assembly loop. `$load` and `$store` move a register from and to memory, `$step` is the operation, on registers
+/// numbered `\i`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! chains {
     ($name:ident, $($feature:literal)?, $load:literal, $register:literal, $bytes:literal, $step:literal, $end:literal) => {
         $(#[target_feature(enable = $feature)])?
         unsafe fn $name(turns: u64, operands: &[f64; 24], out: &mut [f64; NUMBERS]) {
-            // SAFETY: reads three vectors of the operands and writes twelve to `out`, which hold that many of the widest; the vector
-            // registers that it uses are declared; the caller has checked that the CPU has the instructions.
+            // SAFETY: reads three vectors of the operands and writes twelve to `out`, which hold that many of the
+            // widest; the vector registers that it uses are declared; the caller has checked that the CPU has the
+            // instructions.
             unsafe {
                 std::arch::asm!(
                     concat!($load, " ", $register, "14, [{operands}]"),
@@ -103,7 +106,8 @@ macro_rules! chains {
     };
 }
 
-/// The text sixteen times. Not by `.rept`: within it, LLVM's assembler takes the `\()` of `v\i\().2d` away before `.irp` puts `i` in.
+/// The text sixteen times. Not by `.rept`: within it, LLVM's assembler takes the `\()` of `v\i\().2d` away before
+/// `.irp` puts `i` in.
 #[cfg(target_arch = "aarch64")]
 macro_rules! sixteen {
     ($($text:expr),*) => {
@@ -119,8 +123,8 @@ macro_rules! sixteen {
 macro_rules! chains {
     ($name:ident, $register:literal, $bytes:literal, $step:literal) => {
         unsafe fn $name(turns: u64, operands: &[f64; 24], out: &mut [f64; NUMBERS]) {
-            // SAFETY: reads three vectors of the operands and writes twenty-four of at most two numbers to `out`; the vector registers
-            // that it uses are declared; every CPU of the architecture has the instructions.
+            // SAFETY: reads three vectors of the operands and writes twenty-four of at most two numbers to `out`; the
+            // vector registers that it uses are declared; every CPU of the architecture has the instructions.
             unsafe {
                 std::arch::asm!(
                     concat!("ldr ", $register, "30, [{operands}]"),
@@ -180,7 +184,11 @@ mod machine {
             ways.push(way("scalar_fma", Op::Fma, 1, fma_1));
         }
         if has("avx512f") {
-            ways.extend([way("vector_add", Op::Add, 8, add_8), way("vector_mul", Op::Mul, 8, mul_8), way("vector_fma", Op::Fma, 8, fma_8)]);
+            ways.extend([
+                way("vector_add", Op::Add, 8, add_8),
+                way("vector_mul", Op::Mul, 8, mul_8),
+                way("vector_fma", Op::Fma, 8, fma_8),
+            ]);
         } else if has("avx") {
             ways.extend([way("vector_add", Op::Add, 4, add_4), way("vector_mul", Op::Mul, 4, mul_4)]);
             if has("fma") {
@@ -245,7 +253,8 @@ impl Way {
         unsafe { (self.run)(turns, &operands, &mut out) };
         let numbers = &out[..(machine::CHAINS * self.lanes) as usize];
         let expected = self.op.expected(turns * UNROLLED);
-        match numbers.iter().find(|n| (*n / expected - 1.0).abs().partial_cmp(&1e-10) != Some(std::cmp::Ordering::Less)) {
+        match numbers.iter().find(|n| (*n / expected - 1.0).abs().partial_cmp(&1e-10) != Some(std::cmp::Ordering::Less))
+        {
             None => Ok(()),
             Some(wrong) => Err(io::Error::other(format!("a chain holds {wrong} where {expected} is right"))),
         }
@@ -260,7 +269,10 @@ impl Way {
 fn peak(s: &mut Session) -> Result<(), Stop> {
     let kind = s.word("kind", &KINDS)?;
     let Some(way) = machine::ways().into_iter().find(|way| way.kind == kind) else {
-        return Err(Stop::Skip(format!("this CPU has no {}, or there is no assembly for it here", kind.replace('_', " "))));
+        return Err(Stop::Skip(format!(
+            "this CPU has no {}, or there is no assembly for it here",
+            kind.replace('_', " ")
+        )));
     };
     s.work_per_op(way.flops(TURNS));
     s.batches(|ops| (0..ops).try_for_each(|_| way.run_checked(TURNS)))?;
@@ -268,7 +280,8 @@ fn peak(s: &mut Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Nanoseconds of vector arithmetic before each batch of `load=vector`. CPUs that slow down for it stay slow for some 600 µs after it.
+/// Nanoseconds of vector arithmetic before each batch of `load=vector`. CPUs that slow down for it stay slow for some
+/// 600 µs after it.
 const BURST_NS: u64 = 100_000;
 
 fn frequency(s: &mut Session) -> Result<(), Stop> {
@@ -294,7 +307,8 @@ fn frequency(s: &mut Session) -> Result<(), Stop> {
 const PEAK: Probe = Probe {
     name: "cpu.peak",
     summary: "floating-point operations a second that the core can do at most",
-    timed: "additions, multiplications or fused multiply-adds (two operations each) in double precision, in more independent chains of \
+    timed: "additions, multiplications or fused multiply-adds (two operations each) in double precision, in more \
+        independent chains of \
             registers than the units can be busy with, one number at a time or in the widest vectors that the CPU has.",
     pitfalls: "AVX-512 may lower the clock rate; `cpu.frequency` with load=vector has the rate that then holds.",
     unit: Unit::FlopPerSecond,
@@ -311,7 +325,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "cpu.frequency",
         summary: "the clock rate that the core runs at",
-        timed: "additions of 64-bit integers, each of which needs the one before and so takes one cycle; with load=vector, each batch right \
+        timed: "additions of 64-bit integers, each of which needs the one before and so takes one cycle; with \
+            load=vector, each batch right \
                 behind 0.1 ms of the widest vector arithmetic.",
         pitfalls: "a CPU that adds in half a cycle, or folds two additions into one, would show twice its clock rate.",
         unit: Unit::PerSecond,

@@ -30,9 +30,9 @@ pub(super) enum Op {
     Copy,
 }
 
-/// Words by which the source of a copy lies further into its page than the target: 33 lines. Between equal places in a page, and between
-/// places an even number of lines apart, loads wait for stores that they have nothing to do with: a fifth of the rate within the
-/// first-level cache. A program's two buffers seldom lie so.
+/// Words by which the source of a copy lies further into its page than the target: 33 lines. Between equal places in a
+/// page, and between places an even number of lines apart, loads wait for stores that they have nothing to do with: a
+/// fifth of the rate within the first-level cache. A program's two buffers seldom lie so.
 const SHIFT: usize = 33 * 64 / size_of::<u64>();
 
 /// Memory to do something with: one range, or for a copy two, as a program has two buffers.
@@ -82,10 +82,12 @@ pub(super) fn candidates(params: &Params, op: Op) -> Result<Vec<Loop>, Stop> {
     match params.text("method") {
         None => Ok(Loop::vectors().into_iter().chain(string).collect()),
         Some("vector") => Ok(Loop::vectors()),
-        Some("string") if op == Op::Copy => {
-            string.map(|one| vec![one]).ok_or_else(|| Stop::Skip("needs a CPU with string instructions (x86-64)".into()))
+        Some("string") if op == Op::Copy => string
+            .map(|one| vec![one])
+            .ok_or_else(|| Stop::Skip("needs a CPU with string instructions (x86-64)".into())),
+        Some(other) => {
+            Err(Stop::Fail(format!("parameter method must be vector, or string for a copy; it is “{other}”")))
         }
-        Some(other) => Err(Stop::Fail(format!("parameter method must be vector, or string for a copy; it is “{other}”"))),
     }
 }
 
@@ -96,7 +98,9 @@ mod tests {
     #[test]
     fn a_row_allows_the_loops_that_its_method_names() {
         let row = |method: &str| Params::new().with("method", method);
-        let of = |params: &Params, op| candidates(params, op).map(|all| all.into_iter().map(Loop::vector_bytes).collect::<Vec<_>>());
+        let of = |params: &Params, op| {
+            candidates(params, op).map(|all| all.into_iter().map(Loop::vector_bytes).collect::<Vec<_>>())
+        };
         let vectors = of(&Params::new(), Op::Read).unwrap();
         assert!(!vectors.contains(&0.0) && vectors.contains(&16.0));
         assert_eq!(of(&row("vector"), Op::Copy).unwrap(), vectors);

@@ -1,4 +1,5 @@
-//! The latency of a load: a chase through a range, one load per line in random order, each load giving the address of the next.
+//! The latency of a load: a chase through a range, one load per line in random order, each load giving the address of
+//! the next.
 
 use std::hint::black_box;
 
@@ -23,14 +24,16 @@ const LARGEST: i64 = 1 << 30;
 /// The most lines that are linked in the order of the chain: 16 MiB of them.
 const IN_ORDER: usize = 1 << 18;
 
-/// The lines that are read before a chase where there are more, and the share of all that are read where there are many: four to a page of 64.
+/// The lines that are read before a chase where there are more, and the share of all that are read where there are
+/// many: four to a page of 64.
 const WARM_LINES: usize = 1 << 20;
 const WARM_SHARE: usize = 16;
 
 /// Where the loads of a range lie: line `i` at `i` strides.
 ///
-/// Lines one page apart would all fall into the same few sets of the first-level cache, and what would be measured is its
-/// associativity. So with a stride of a page or more each line lies one line further into its page than the one before.
+/// Lines one page apart would all fall into the same few sets of the first-level cache, and what would be measured is
+/// its associativity. So with a stride of a page or more each line lies one line further into its page than the one
+/// before.
 #[derive(Clone, Copy)]
 struct Lines {
     stride: usize,
@@ -65,13 +68,15 @@ fn generator(mut state: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Writes into each line the address of its successor, and leaves caches and page tables as warm as a walk along the chain does.
+/// Writes into each line the address of its successor, and leaves caches and page tables as warm as a walk along the
+/// chain does.
 ///
-/// Up to [`IN_ORDER`] lines are written in the order of the chain, which is such a walk. For more that would take as long as all the rest: they
-/// are written in the order of addresses, which leaves the page tables cold, since each of their lines was needed once and long ago, and
-/// the last part of the range alone in the caches. A chase of some milliseconds would spend itself on warming them: 256 MiB in base
-/// pages cost a tenth more a load in the first 20 ms than ever after. So all lines, or where there are many enough to meet nearly every page, are then read in
-/// a random order, each load independent of the others and so ten times as fast as following the chain.
+/// Up to [`IN_ORDER`] lines are written in the order of the chain, which is such a walk. For more that would take as
+/// long as all the rest: they are written in the order of addresses, which leaves the page tables cold, since each of
+/// their lines was needed once and long ago, and the last part of the range alone in the caches. A chase of some
+/// milliseconds would spend itself on warming them: 256 MiB in base pages cost a tenth more a load in the first 20 ms
+/// than ever after. So all lines, or where there are many enough to meet nearly every page, are then read in a random
+/// order, each load independent of the others and so ten times as fast as following the chain.
 fn link(words: &mut [u64], lines: Lines, next: &[u32]) {
     let base = words.as_mut_ptr() as u64;
     let mut write = |line: usize| words[lines.offset(line) / 8] = base + lines.offset(next[line] as usize) as u64;
@@ -113,7 +118,10 @@ fn latency(s: &mut Session) -> Result<(), Stop> {
     };
     let lines = Lines { stride, count: size / stride };
     if size as u64 > memory_limit() / 2 {
-        return Err(Stop::Skip(format!("needs {} MiB of memory, which is more than half of what there is", size >> 20)));
+        return Err(Stop::Skip(format!(
+            "needs {} MiB of memory, which is more than half of what there is",
+            size >> 20
+        )));
     }
     if !stride.is_multiple_of(8) || lines.count < 2 || lines.count > u32::MAX as usize {
         return Err(Stop::Fail(format!(
@@ -152,15 +160,18 @@ fn primitives() -> Vec<Params> {
     [16 << 10, 512 << 10, 64 << 20].into_iter().map(|size| row(size, LINE as i64, "small")).collect()
 }
 
-/// The laboratory's rows: the caches by a chase over lines, the translation buffers by one line per page, each in both kinds of pages.
+/// The laboratory's rows: the caches by a chase over lines, the translation buffers by one line per page, each in both
+/// kinds of pages.
 pub fn sweep() -> Vec<Params> {
     let most = LARGEST.min((memory_limit() / 8) as i64);
     let lines = LINE as i64;
     // Finer where the first two caches of any processor end.
     let steps = |k: i64| if (14..22).contains(&k) { vec![4, 5, 6, 7] } else { vec![4, 6] };
-    let curve = (12..=30).flat_map(|k| steps(k).into_iter().map(move |part: i64| part << (k - 2))).filter(|size| *size <= most);
+    let curve =
+        (12..=30).flat_map(|k| steps(k).into_iter().map(move |part: i64| part << (k - 2))).filter(|size| *size <= most);
     let every_other = (12..=30).step_by(2).map(|k| 1i64 << k).filter(|size| *size <= most);
-    let pages = [16, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384].map(|count: i64| count * PAGE as i64);
+    let pages = [16, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384]
+        .map(|count: i64| count * PAGE as i64);
     let mut rows: Vec<Params> = curve.map(|size| row(size, lines, "huge")).collect();
     rows.extend(every_other.map(|size| row(size, lines, "small")).filter(|row| !primitives().contains(row)));
     for kind in ["small", "huge"] {
@@ -174,11 +185,15 @@ pub const LATENCY: Probe = Probe {
     name: "memory.latency",
     lmbench: Some("lat_mem_rd"),
     summary: "one load that waits for the one before",
-    timed: "a load whose address the load before it gave, along a random cycle through one word of each `stride` bytes of a range of \
-            `size` bytes; with a stride of a page or more, each word one line further into its page. Before it, caches and page tables are \
+    timed: "a load whose address the load before it gave, along a random cycle through one word of each `stride` bytes \
+        of a range of \
+            `size` bytes; with a stride of a page or more, each word one line further into its page. Before it, caches \
+            and page tables are \
             made as warm as such a walk leaves them.",
-    pitfalls: "which physical pages a process is given decides how its lines share a cache: beyond the first-level caches processes differ by \
-               some percent, in base pages by ten and more, which the interval over processes holds. In base pages (`pages=small`) a large range costs address translation too; the difference to huge pages is that cost.",
+    pitfalls: "which physical pages a process is given decides how its lines share a cache: beyond the first-level \
+        caches processes differ by \
+               some percent, in base pages by ten and more, which the interval over processes holds. In base pages \
+               (`pages=small`) a large range costs address translation too; the difference to huge pages is that cost.",
     variants: primitives,
     run: latency,
     ..super::MEMORY

@@ -1,21 +1,23 @@
 //! The loops that read, write and copy memory, one per instruction set, and the choice among those that this CPU has.
 //!
-//! Which is fastest depends on the CPU and on the cache that the range lies in: on one Sapphire Rapids core vectors of 64 bytes copy a
-//! fifth faster than vectors of 32 within the first-level cache, and 5 % slower than the string instruction within the second. So the
-//! loops are tried on the range itself, and the fastest is measured.
+//! Which is fastest depends on the CPU and on the cache that the range lies in: on one Sapphire Rapids core vectors of
+//! 64 bytes copy a fifth faster than vectors of 32 within the first-level cache, and 5 % slower than the string
+//! instruction within the second. So the loops are tried on the range itself, and the fastest is measured.
 
 use std::hint::black_box;
 
 use crate::session::now_ns;
 
-/// Words handled in one turn of a loop. A slice that is no multiple of these leaves its last words alone, but for reading.
+/// Words handled in one turn of a loop. A slice that is no multiple of these leaves its last words alone, but for
+/// reading.
 pub const TURN_WORDS: usize = 64;
 
 /// How often each loop is tried when one is chosen, and for how long each time, in nanoseconds.
 const TRIALS: usize = 7;
 const TRIAL_NS: u64 = 25_000;
 
-/// A way to walk through memory that this CPU is able to take. It can only be had from [`Loop::vectors`] and [`Loop::string`].
+/// A way to walk through memory that this CPU is able to take. It can only be had from [`Loop::vectors`] and
+/// [`Loop::string`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop(Kind);
 
@@ -268,8 +270,8 @@ mod wide {
 
     pub fn copy_string(to: &mut [u64], from: &[u64]) {
         let bytes = to.len().min(from.len()) * size_of::<u64>();
-        // SAFETY: both slices have so many bytes, and do not overlap, one being borrowed alone; every x86-64 CPU has the instruction,
-        // and the calling convention keeps the direction flag clear.
+        // SAFETY: both slices have so many bytes, and do not overlap, one being borrowed alone; every x86-64 CPU has
+        // the instruction, and the calling convention keeps the direction flag clear.
         unsafe {
             asm!("rep movsb", inout("rcx") bytes => _, inout("rdi") to.as_mut_ptr() => _, inout("rsi") from.as_ptr() => _, options(nostack, preserves_flags));
         }

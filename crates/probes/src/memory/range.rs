@@ -25,7 +25,8 @@ pub struct Range {
 }
 
 impl Range {
-    /// Maps it; reading gives zeros. Whether the huge pages came can be asked once it is written: [`Range::require_huge`].
+    /// Maps it; reading gives zeros. Whether the huge pages came can be asked once it is written:
+    /// [`Range::require_huge`].
     pub fn map(bytes: usize, pages: Pages) -> Result<Range, Stop> {
         let bytes = bytes.next_multiple_of(4096);
         let mapped = if pages == Pages::Huge { bytes.next_multiple_of(HUGE) } else { bytes };
@@ -56,7 +57,8 @@ impl Range {
 
     /// Checks that the range, which must have been written, is in huge pages.
     pub fn require_huge(&self) -> Result<(), Stop> {
-        let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").or_else(|_| std::fs::read_to_string("/proc/self/smaps"));
+        let rollup =
+            std::fs::read_to_string("/proc/self/smaps_rollup").or_else(|_| std::fs::read_to_string("/proc/self/smaps"));
         if huge_bytes(&rollup?) >= self.bytes {
             return Ok(());
         }
@@ -110,7 +112,12 @@ mod tests {
 
     #[test]
     fn huge_pages_are_summed_over_mappings() {
-        assert_eq!(huge_bytes("Rss: 9 kB\nAnonHugePages:      2048 kB\nx\nAnonHugePages:         0 kB\nAnonHugePages: 4096 kB\n"), 6 << 20);
+        assert_eq!(
+            huge_bytes(
+                "Rss: 9 kB\nAnonHugePages:      2048 kB\nx\nAnonHugePages:         0 kB\nAnonHugePages: 4096 kB\n"
+            ),
+            6 << 20
+        );
         assert_eq!(huge_bytes("AnonHugePages: many kB\n"), 0);
     }
 }

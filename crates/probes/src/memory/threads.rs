@@ -1,7 +1,8 @@
-//! Bandwidth of several CPUs at once: processes that each walk a range of their own, all of them all the time, and the sum of their rates.
+//! Bandwidth of several CPUs at once: processes that each walk a range of their own, all of them all the time, and the
+//! sum of their rates.
 //!
-//! Each publishes how far it has come and when it was there. Its rate over a window is taken between two such marks of its own, so that
-//! the window need not fit the work.
+//! Each publishes how far it has come and when it was there. Its rate over a window is taken between two such marks of
+//! its own, so that the window need not fit the work.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

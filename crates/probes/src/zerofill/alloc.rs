@@ -29,7 +29,8 @@ fn by_api(s: &mut Session, touched: bool) -> Result<(), Stop> {
         }
         "memfd" => run(s, api::Memfd, touched),
         "hugetlb" => {
-            let granule = huge_pages_for(bytes, &std::fs::read_to_string("/proc/meminfo").unwrap_or_default()).map_err(Stop::Skip)?;
+            let granule = huge_pages_for(bytes, &std::fs::read_to_string("/proc/meminfo").unwrap_or_default())
+                .map_err(Stop::Skip)?;
             run(s, Mmap::huge(granule), touched)
         }
         #[cfg(target_os = "macos")]
@@ -60,7 +61,10 @@ fn huge_pages_for(bytes: usize, meminfo: &str) -> Result<usize, String> {
     };
     let needed = bytes.div_ceil(kib << 10);
     if free < needed {
-        return Err(format!("needs reserved huge pages, and {free} are free: as root, sysctl vm.nr_hugepages={}", needed.max(16)));
+        return Err(format!(
+            "needs reserved huge pages, and {free} are free: as root, sysctl vm.nr_hugepages={}",
+            needed.max(16)
+        ));
     }
     Ok(kib << 10)
 }
@@ -99,8 +103,10 @@ fn variants() -> Vec<Params> {
 
 /// What the probes of this file share.
 const FAMILY: Probe = Probe {
-    pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither new nor zeroed. \
-               memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is compiled on macOS only, \
+    pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither \
+        new nor zeroed. \
+               memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is compiled on \
+               macOS only, \
                and is not verified.",
     lab: Some(LAB),
     variants,
@@ -119,7 +125,8 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "zerofill.touch",
         summary: "get memory, touch every page, give it back",
-        timed: "getting `pages` base pages by `api`, a write to each in order, and giving them back: faults and zero-filling included.",
+        timed: "getting `pages` base pages by `api`, a write to each in order, and giving them back: faults and \
+            zero-filling included.",
         run: |s| by_api(s, true),
         ..FAMILY
     },
@@ -131,7 +138,9 @@ mod tests {
 
     #[test]
     fn reserved_huge_pages_are_used_only_where_enough_are_free() {
-        let meminfo = |free: usize| format!("MemTotal: 100 kB\nHugePages_Total: 9\nHugePages_Free: {free}\nHugepagesize: 2048 kB\n");
+        let meminfo = |free: usize| {
+            format!("MemTotal: 100 kB\nHugePages_Total: 9\nHugePages_Free: {free}\nHugepagesize: 2048 kB\n")
+        };
         assert_eq!(huge_pages_for(4096, &meminfo(1)), Ok(2 << 20));
         assert_eq!(huge_pages_for(4096 * 4096, &meminfo(8)), Ok(2 << 20));
         assert!(huge_pages_for(4096 * 4096, &meminfo(7)).unwrap_err().contains("vm.nr_hugepages=16"));

@@ -87,8 +87,8 @@ impl Memory for Malloc {
     }
 }
 
-/// The size from which malloc maps memory of its own instead of taking it from the heap: glibc's default, which is fixed here because
-/// glibc otherwise raises it with every large block that is freed.
+/// The size from which malloc maps memory of its own instead of taking it from the heap: glibc's default, which is
+/// fixed here because glibc otherwise raises it with every large block that is freed.
 pub const MMAP_THRESHOLD: usize = 128 << 10;
 
 /// Fixes malloc's threshold. False where the C library has no such setting.
@@ -118,7 +118,8 @@ impl Mremap {
 
     #[inline(always)]
     fn resize(&self, from: usize, to: usize) -> io::Result<()> {
-        // SAFETY: the mapping is ours; without MREMAP_MAYMOVE it grows where it lies, into the room kept for it, or not at all.
+        // SAFETY: the mapping is ours; without MREMAP_MAYMOVE it grows where it lies, into the room kept for it, or not
+        // at all.
         good(unsafe { libc::mremap(self.stem as *mut libc::c_void, from, to, 0) } != libc::MAP_FAILED)
     }
 }
@@ -142,13 +143,13 @@ pub struct Memfd;
 impl Memory for Memfd {
     #[inline(always)]
     fn get(&mut self, bytes: usize) -> io::Result<usize> {
-        // SAFETY: the name is a string with its end; the other calls take numbers, and the descriptor is closed here, once. The
-        // mapping keeps the file.
+        // SAFETY: the name is a string with its end; the other calls take numbers, and the descriptor is closed here,
+        // once. The mapping keeps the file.
         unsafe {
             let fd = libc::memfd_create(c"zerofill".as_ptr(), libc::MFD_CLOEXEC);
             good(fd >= 0)?;
-            let mapped =
-                good(libc::ftruncate(fd, bytes as libc::off_t) == 0).and_then(|()| map(0, bytes, READ_WRITE, libc::MAP_SHARED, fd));
+            let mapped = good(libc::ftruncate(fd, bytes as libc::off_t) == 0)
+                .and_then(|()| map(0, bytes, READ_WRITE, libc::MAP_SHARED, fd));
             libc::close(fd);
             mapped
         }
@@ -215,7 +216,8 @@ mod tests {
         exercise(&mut Malloc, 3 * page, false).unwrap();
         exercise(&mut Memfd, 3 * page, true).unwrap();
         // Another test's thread may map something into the room that a probe's process has for itself.
-        let grows = |_| Mremap::new(3 * page, page).and_then(|mut memory| exercise(&mut memory, 3 * page, true)).is_ok();
+        let grows =
+            |_| Mremap::new(3 * page, page).and_then(|mut memory| exercise(&mut memory, 3 * page, true)).is_ok();
         assert!((0..50).any(grows));
     }
 }

@@ -1,4 +1,5 @@
-//! Zeroing alone, from user space: pages that are mapped already are set to zero, one page after the other, as the kernel does it.
+//! Zeroing alone, from user space: pages that are mapped already are set to zero, one page after the other, as the
+//! kernel does it.
 
 use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
 use crate::call::{ANONYMOUS, READ_WRITE, map, page_size};
@@ -31,7 +32,8 @@ fn flush(at: usize, bytes: usize) -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
 }
 
-/// Sets pages to zero, one call per page: a longer one would be free to go round the caches, which the kernel's clearing does not.
+/// Sets pages to zero, one call per page: a longer one would be free to go round the caches, which the kernel's
+/// clearing does not.
 fn zero(at: usize, pages: usize, page: usize) {
     for i in 0..pages {
         let place = std::hint::black_box((at + i * page) as *mut u8);
@@ -74,12 +76,16 @@ fn run(s: &mut Session) -> Result<(), Stop> {
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.clear",
     summary: "set mapped pages to zero from user space, per page",
-    timed: "setting `pages` base pages to zero, one call of memset per page; per page. state=warm: over and over, as warm as their number \
+    timed: "setting `pages` base pages to zero, one call of memset per page; per page. state=warm: over and over, as \
+        warm as their number \
             allows. state=cold: flushed from every cache before each time, outside of the timing.",
-    pitfalls: "the kernel clears pages through its own mapping and with its own instruction; it seldom finds them as warm as the first rows \
+    pitfalls: "the kernel clears pages through its own mapping and with its own instruction; it seldom finds them as \
+        warm as the first rows \
                here or as cold as the last.",
     lab: Some(LAB),
-    variants: || [per_pages("state", "warm", &[1, 16, 64, 256, 4096]), per_pages("state", "cold", &[16, 256, 4096])].concat(),
+    variants: || {
+        [per_pages("state", "warm", &[1, 16, 64, 256, 4096]), per_pages("state", "cold", &[16, 256, 4096])].concat()
+    },
     run,
     ..latency(&table::ZEROFILL, Exercises::Fault)
 }];

@@ -11,8 +11,8 @@
 //! | [`zeroing`] | zeroing alone, inside the kernel's faults, by the clock |
 //! | [`profile`] | zeroing and faulting as the kernel's own samples show them |
 //!
-//! Base pages are measured as base pages: [`pages::base_pages_only`] switches transparent huge pages off for the probe's process, and costs
-//! nothing in the loop, which advice per mapping would.
+//! Base pages are measured as base pages: [`pages::base_pages_only`] switches transparent huge pages off for the
+//! probe's process, and costs nothing in the loop, which advice per mapping would.
 
 mod alloc;
 mod api;
@@ -26,4 +26,5 @@ mod zeroing;
 use crate::probe::Probe;
 
 /// Every probe of the laboratory.
-pub static PROBES: &[&[Probe]] = &[alloc::PROBES, phase::PROBES, prefault::PROBES, clear::PROBES, zeroing::PROBES, profile::PROBES];
+pub static PROBES: &[&[Probe]] =
+    &[alloc::PROBES, phase::PROBES, prefault::PROBES, clear::PROBES, zeroing::PROBES, profile::PROBES];

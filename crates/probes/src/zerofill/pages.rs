@@ -22,8 +22,8 @@ pub(super) fn pages_of(params: &Params) -> Result<(usize, usize), Stop> {
     }
 }
 
-/// Switches transparent huge pages off for this process, of every size and for shared memory too. Kernels without them refuse, which
-/// comes to the same.
+/// Switches transparent huge pages off for this process, of every size and for shared memory too. Kernels without them
+/// refuse, which comes to the same.
 pub(super) fn base_pages_only() {
     // SAFETY: prctl takes plain numbers.
     unsafe {
@@ -45,8 +45,13 @@ pub(super) fn minor_faults() -> i64 {
     usage(libc::RUSAGE_THREAD).ru_minflt
 }
 
-/// Counts the minor faults of one operation, outside of the timing, and reports them. Few operations where each is long.
-pub(super) fn count_faults(s: &mut Session, pages: usize, body: &mut impl FnMut(u64) -> io::Result<()>) -> Result<f64, Stop> {
+/// Counts the minor faults of one operation, outside of the timing, and reports them. Few operations where each is
+/// long.
+pub(super) fn count_faults(
+    s: &mut Session,
+    pages: usize,
+    body: &mut impl FnMut(u64) -> io::Result<()>,
+) -> Result<f64, Stop> {
     let operations = (256 / pages).clamp(1, 8);
     let before = minor_faults();
     body(operations as u64)?;

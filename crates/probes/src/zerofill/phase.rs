@@ -1,7 +1,7 @@
 //! The benchmark taken apart with the clock: allocating, touching, and freeing, each timed alone.
 //!
-//! The article had one clock around all three, and had to guess how the time divides. Several regions are taken through each phase
-//! together, so that the two readings of the clock are a small share of the time between them.
+//! The article had one clock around all three, and had to guess how the time divides. Several regions are taken through
+//! each phase together, so that the two readings of the clock are a small share of the time between them.
 
 use std::io;
 
@@ -32,8 +32,8 @@ const NAMES: [(&str, Phase); 4] = [
 const REGIONS: usize = 16;
 const TOUCHED: usize = 256;
 
-/// Places for regions: far enough apart that each has page tables of its own and no two mappings merge, as for a program that holds
-/// one region at a time.
+/// Places for regions: far enough apart that each has page tables of its own and no two mappings merge, as for a
+/// program that holds one region at a time.
 struct Places {
     first: usize,
     stride: usize,
@@ -100,7 +100,8 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
     let wanted = s.word("phase", &NAMES.map(|(name, _)| name))?;
     let phase = NAMES.iter().find(|(name, _)| *name == wanted).map_or(Phase::Touch, |(_, phase)| *phase);
-    let most = if matches!(phase, Phase::Touch | Phase::FreeTouched) { (TOUCHED / pages).clamp(1, REGIONS) } else { REGIONS };
+    let most =
+        if matches!(phase, Phase::Touch | Phase::FreeTouched) { (TOUCHED / pages).clamp(1, REGIONS) } else { REGIONS };
     base_pages_only();
     let places = Places::find(pages, bytes, most)?;
     s.timed_batches(|ops| in_chunks(ops, most, |count| places.cycle(phase, count)))
@@ -114,8 +115,10 @@ fn variants() -> Vec<Params> {
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.phase",
     summary: "one part of getting, touching and giving back mapped memory",
-    timed: "of mmap, a write to each of `pages` base pages, and munmap, the `phase` alone: allocate, touch, free_touched, or free_untouched.",
-    pitfalls: "up to 16 regions are held at once, each in page tables of its own; the first touch of each makes its page table.",
+    timed: "of mmap, a write to each of `pages` base pages, and munmap, the `phase` alone: allocate, touch, \
+        free_touched, or free_untouched.",
+    pitfalls: "up to 16 regions are held at once, each in page tables of its own; the first touch of each makes its \
+        page table.",
     lab: Some(LAB),
     variants,
     run,

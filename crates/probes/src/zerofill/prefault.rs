@@ -14,7 +14,8 @@ use crate::vm::cached_file;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// A place for mappings at a multiple of `alignment`, and `offset` bytes behind it; the kernel is asked to map there each time.
+/// A place for mappings at a multiple of `alignment`, and `offset` bytes behind it; the kernel is asked to map there
+/// each time.
 fn place(bytes: usize, alignment: usize, offset: usize) -> io::Result<usize> {
     let room = bytes + offset + 2 * alignment;
     let start = map(0, room, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
@@ -26,7 +27,11 @@ fn place(bytes: usize, alignment: usize, offset: usize) -> io::Result<usize> {
 #[inline(always)]
 fn advise(at: usize, bytes: usize, advice: i32) -> io::Result<()> {
     // SAFETY: the mapping is ours, and none of the advice used here changes its content.
-    if unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// A way to have pages mapped, as the loop needs it.
@@ -51,7 +56,14 @@ impl Way {
     pub(super) fn huge(pages: usize, bytes: usize) -> Result<Way, Stop> {
         let size = transparent_huge_page().map_err(Stop::Skip)?;
         let whole = bytes.next_multiple_of(size);
-        Ok(Way { at: place(whole, size, 0)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages, reads: false })
+        Ok(Way {
+            at: place(whole, size, 0)?,
+            bytes: whole,
+            flags: ANONYMOUS,
+            advice: Some(libc::MADV_HUGEPAGE),
+            pages,
+            reads: false,
+        })
     }
 
     /// Maps, has the pages faulted in, uses so many of them, and unmaps.
@@ -80,7 +92,8 @@ fn read(at: usize, pages: usize, page: usize) {
 
 fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
-    let how = s.word("how", &["touch", "populate", "madvise", "thp", "thp_read", "mthp", "file_touch", "file_populate"])?;
+    let how =
+        s.word("how", &["touch", "populate", "madvise", "thp", "thp_read", "mthp", "file_touch", "file_populate"])?;
     let huge = page_size() * page_size() / size_of::<usize>();
     let plain = |flags, advice| -> io::Result<Way> {
         Ok(Way { at: place(bytes, huge, 0)?, bytes, flags: ANONYMOUS | flags, advice, pages, reads: false })
@@ -104,7 +117,8 @@ fn run(s: &mut Session) -> Result<(), Stop> {
             anonymous(s, way, Some(way.bytes / huge))
         }
         "thp_read" => {
-            let zero_page = std::fs::read_to_string(format!("{THP}/use_zero_page")).is_ok_and(|text| text.trim() == "1");
+            let zero_page =
+                std::fs::read_to_string(format!("{THP}/use_zero_page")).is_ok_and(|text| text.trim() == "1");
             if !zero_page {
                 return Err(Stop::Skip(format!(
                     "the kernel gives readers no shared huge page of zeroes: as root, echo 1 > {THP}/use_zero_page"
@@ -118,7 +132,8 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     }
 }
 
-/// Measures a way over anonymous memory. `most_faults`: more than these show that the kernel did not do as it was asked.
+/// Measures a way over anonymous memory. `most_faults`: more than these show that the kernel did not do as it was
+/// asked.
 fn anonymous(s: &mut Session, way: Way, most_faults: Option<usize>) -> Result<(), Stop> {
     let page = page_size();
     let mut body = |ops: u64| (0..ops).try_for_each(|_| way.once(page));
@@ -133,15 +148,22 @@ fn anonymous(s: &mut Session, way: Way, most_faults: Option<usize>) -> Result<()
     }
 }
 
-/// Multi-size huge pages: the largest size below the huge page that is switched on. The region lies across no whole huge page, so that
-/// none can take the place of the size asked for.
+/// Multi-size huge pages: the largest size below the huge page that is switched on. The region lies across no whole
+/// huge page, so that none can take the place of the size asked for.
 fn multi_size(s: &mut Session, pages: usize, bytes: usize, huge: usize) -> Result<(), Stop> {
     let size = multi_size_page(huge).map_err(Stop::Skip)?;
     let whole = bytes.next_multiple_of(size);
     if whole >= huge {
         return Err(Stop::Skip(format!("a region of {} KiB would be given whole huge pages", whole >> 10)));
     }
-    let way = Way { at: place(whole, huge, size)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages, reads: false };
+    let way = Way {
+        at: place(whole, huge, size)?,
+        bytes: whole,
+        flags: ANONYMOUS,
+        advice: Some(libc::MADV_HUGEPAGE),
+        pages,
+        reads: false,
+    };
     anonymous(s, way, Some(bytes.div_ceil(size)))
 }
 
@@ -177,7 +199,9 @@ fn multi_size_page(huge: usize) -> Result<usize, String> {
     match (sizes.is_empty(), sizes.iter().rev().find(|(_, on)| *on)) {
         (true, _) => Err("needs multi-size huge pages: Linux 6.8 or later".into()),
         (false, Some((size, _))) => Ok(*size),
-        (false, None) => Err(format!("no multi-size huge page is switched on: as root, echo madvise > {THP}/hugepages-64kB/enabled")),
+        (false, None) => {
+            Err(format!("no multi-size huge page is switched on: as root, echo madvise > {THP}/hugepages-64kB/enabled"))
+        }
     }
 }
 
@@ -186,7 +210,8 @@ fn allows(own: &str, whole: &str) -> bool {
     matches!(if own == "inherit" { whole } else { own }, "always" | "madvise")
 }
 
-/// A file in the page cache, mapped and read. A fault maps the pages around it too (fault-around), which the counter of faults shows.
+/// A file in the page cache, mapped and read. A fault maps the pages around it too (fault-around), which the counter of
+/// faults shows.
 fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(), Stop> {
     let file = cached_file(s, bytes)?;
     let flags = libc::MAP_PRIVATE | if populate { libc::MAP_POPULATE } else { 0 };
@@ -207,7 +232,8 @@ fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(
 fn variants() -> Vec<Params> {
     let how = |name: &&str, pages: &[i64]| per_pages("how", name, pages);
     let all = [1, 2, 4, 16, 64, 256, 512, 1024, 4096];
-    let mut rows: Vec<Params> = ["touch", "populate", "madvise", "thp"].iter().flat_map(|name| how(name, &all)).collect();
+    let mut rows: Vec<Params> =
+        ["touch", "populate", "madvise", "thp"].iter().flat_map(|name| how(name, &all)).collect();
     rows.extend(how(&"thp_read", &[512]));
     rows.extend(how(&"mthp", &[4, 16, 64, 256]));
     rows.extend(["file_touch", "file_populate"].iter().flat_map(|name| how(name, &[1, 16, 256, 4096])));
@@ -218,10 +244,13 @@ fn variants() -> Vec<Params> {
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.prefault",
     summary: "map memory, have its pages faulted in one way or another, use them, unmap it",
-    timed: "mmap of `pages` base pages, their faulting in by `how` (touch; MAP_POPULATE; MADV_POPULATE_WRITE; MADV_HUGEPAGE with huge or \
+    timed: "mmap of `pages` base pages, their faulting in by `how` (touch; MAP_POPULATE; MADV_POPULATE_WRITE; \
+        MADV_HUGEPAGE with huge or \
             multi-size pages; for a cached file fault-around or MAP_POPULATE), one access to each page, munmap.",
-    pitfalls: "thp maps whole huge pages also for fewer pages than one holds, as a program that asks for them must. Whether a huge page is \
-               free when it is asked for depends on how fragmented memory is. thp_read only reads, and is given a shared huge page of zeroes: \
+    pitfalls: "thp maps whole huge pages also for fewer pages than one holds, as a program that asks for them must. \
+        Whether a huge page is \
+               free when it is asked for depends on how fragmented memory is. thp_read only reads, and is given a \
+               shared huge page of zeroes: \
                what a huge page costs without its zeroing.",
     lab: Some(LAB),
     variants,
@@ -237,7 +266,12 @@ mod tests {
     fn the_chosen_word_of_a_setting_decides_also_by_inheritance() {
         assert_eq!(chosen("always inherit [madvise] never\n"), "madvise");
         assert_eq!(chosen("nothing chosen"), "");
-        assert!(allows("madvise", "never") && allows("inherit", "always") && !allows("inherit", "never") && !allows("never", "always"));
+        assert!(
+            allows("madvise", "never")
+                && allows("inherit", "always")
+                && !allows("inherit", "never")
+                && !allows("never", "always")
+        );
     }
 
     #[test]

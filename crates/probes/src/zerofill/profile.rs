@@ -1,19 +1,22 @@
 //! Zeroing and faulting as the kernel's own samples show them.
 //!
-//! A timer samples where the CPU is while the article's loop runs; each sample brings the kernel's call chain. The shares of the samples,
-//! times the unsampled time of the loop, say what each part costs: a route that does not depend on the arithmetic of the other rows.
+//! A timer samples where the CPU is while the article's loop runs; each sample brings the kernel's call chain. The
+//! shares of the samples, times the unsampled time of the loop, say what each part costs: a route that does not depend
+//! on the arithmetic of the other rows.
 //!
-//! Zeroing does not end where the clearing function does. Its stores are still on their way to the cache when it returns, and the CPU
-//! waits for them at the next locked instruction. In an anonymous fault (`how=touch`) that is somewhere behind the allocation: in the
-//! accounting to a control group, where there is one, and at the page-table lock, with work in between that goes on meanwhile. Samples at
-//! the lock are counted to the zeroing, and the sum is what of it is not hidden. In the fault of a page of a file in memory that is
-//! allocated but not zeroed (`how=memfd`, see [`super::zeroing`]) it is the very function that calls the clearing. The same faults
-//! without zeroing are sampled too, and what the caller's own samples are more by is the wait. But zeroing goes on to cost: the kernel then
-//! finds things no longer in its first-level cache, and the program's own write takes longer or shorter. So the figure is all that
-//! faults, from the exception on, and the program have more samples by, and clearing, wait and these two are counters. Another is what the clock says
-//! of the same turns, a read of it before and after the writes: what slows the CPU meanwhile slows both, so that the two can be set
-//! beside each other in every process. (`bench/zeroing` does the same with perf: on one guest, 320 000 samples a side, of 64 pages, 14 ns
-//! a page in the function, 49 in its caller; 90 with all the rest, where the clock said 87.)
+//! Zeroing does not end where the clearing function does. Its stores are still on their way to the cache when it
+//! returns, and the CPU waits for them at the next locked instruction. In an anonymous fault (`how=touch`) that is
+//! somewhere behind the allocation: in the accounting to a control group, where there is one, and at the page-table
+//! lock, with work in between that goes on meanwhile. Samples at the lock are counted to the zeroing, and the sum is
+//! what of it is not hidden. In the fault of a page of a file in memory that is allocated but not zeroed (`how=memfd`,
+//! see [`super::zeroing`]) it is the very function that calls the clearing. The same faults without zeroing are sampled
+//! too, and what the caller's own samples are more by is the wait. But zeroing goes on to cost: the kernel then finds
+//! things no longer in its first-level cache, and the program's own write takes longer or shorter. So the figure is all
+//! that faults, from the exception on, and the program have more samples by, and clearing, wait and these two are
+//! counters. Another is what the clock says of the same turns, a read of it before and after the writes: what slows the
+//! CPU meanwhile slows both, so that the two can be set beside each other in every process. (`bench/zeroing` does the
+//! same with perf: on one guest, 320 000 samples a side, of 64 pages, 14 ns a page in the function, 49 in its caller;
+//! 90 with all the rest, where the clock said 87.)
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,26 +41,26 @@ const PERIOD_NS: u64 = 24_989;
 /// How long the touching loop is sampled, in slices of unsampled timing. The other loop gives one small part only.
 const SAMPLED_SLICES: u64 = 3;
 
-/// Turns by which faults that zero and faults that do not, whose difference is sought, are timed and sampled: what slows the CPU for longer
-/// than a slice hits both.
+/// Turns by which faults that zero and faults that do not, whose difference is sought, are timed and sampled: what
+/// slows the CPU for longer than a slice hits both.
 const TURNS: usize = 9;
 
 /// Stretches of either that it takes at least, however slow the CPU was.
 const LEAST_STRETCHES: usize = 3;
 
-/// Time on the wall after which no further turn begins. Loops are as long as told in CPU time: beside others who have the CPU all turns would
-/// outlast what a process is allowed.
+/// Time on the wall after which no further turn begins. Loops are as long as told in CPU time: beside others who have
+/// the CPU all turns would outlast what a process is allowed.
 const LONGEST_TURNS: Duration = Duration::from_millis(2000);
 
-/// Time on the wall for one loop. The timer's interrupts are not the thread's CPU time: where a sample takes as long as it is to the next one,
-/// that would never be spent.
+/// Time on the wall for one loop. The timer's interrupts are not the thread's CPU time: where a sample takes as long as
+/// it is to the next one, that would never be spent.
 const LONGEST_SPIN: Duration = Duration::from_millis(1000);
 
 /// Nanoseconds between two of their samples in the first turn: the difference is an eighth of either.
 const DIFFERENCE_PERIOD_NS: u64 = 12_491;
 
-/// What a turn's period is longer by than that of the one before. Faults on one page after the other have a period of their own, and a
-/// sampler that keeps step with it would see the same instructions over and over.
+/// What a turn's period is longer by than that of the one before. Faults on one page after the other have a period of
+/// their own, and a sampler that keeps step with it would see the same instructions over and over.
 const LONGER_NS: u64 = 617;
 
 /// Fewer samples than these say nothing.
@@ -91,7 +94,8 @@ fn clears(function: &str) -> bool {
 
 /// Whether an innermost chain is the taking of the page-table lock by a fault that has just cleared a page.
 fn waits_for_stores(chain: &[&str]) -> bool {
-    let lock = chain.iter().take(2).any(|f| f.starts_with("_raw_spin_lock") || f.starts_with("native_queued_spin_lock"));
+    let lock =
+        chain.iter().take(2).any(|f| f.starts_with("_raw_spin_lock") || f.starts_with("native_queued_spin_lock"));
     lock && chain.iter().take(4).any(|f| f.contains("pte_offset_map_lock") || f.starts_with("do_anonymous_page"))
 }
 
@@ -111,7 +115,8 @@ fn faults(function: &str) -> bool {
 }
 
 impl Tally {
-    /// Counts one sample: `chain` is the kernel's call chain by function, innermost first; empty for a sample in user code.
+    /// Counts one sample: `chain` is the kernel's call chain by function, innermost first; empty for a sample in user
+    /// code.
     fn add(&mut self, chain: &[&str]) {
         let below = |part: &str| chain.iter().any(|f| f.contains(part));
         self.all += 1;
@@ -119,8 +124,11 @@ impl Tally {
             [] => self.user += 1,
             _ if chain.iter().any(|f| faults(f)) => {
                 self.fault += 1;
-                // The timer's own functions may lie above the interrupted one; a huge page is cleared by a loop of its own.
-                self.clear += u64::from(chain.iter().take(3).any(|f| clears(f)) || chain.iter().any(|f| f.starts_with("folio_zero_user")));
+                // The timer's own functions may lie above the interrupted one; a huge page is cleared by a loop of its
+                // own.
+                self.clear += u64::from(
+                    chain.iter().take(3).any(|f| clears(f)) || chain.iter().any(|f| f.starts_with("folio_zero_user")),
+                );
                 self.stores += u64::from(waits_for_stores(chain));
             }
             _ if below("munmap") => self.unmap += 1,
@@ -130,7 +138,8 @@ impl Tally {
     }
 }
 
-/// CPU time of this thread: unlike the clock on the wall it stands still while another process has the CPU, as the sampler does.
+/// CPU time of this thread: unlike the clock on the wall it stands still while another process has the CPU, as the
+/// sampler does.
 fn cpu_ns() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
@@ -176,7 +185,12 @@ fn observe(slice_ns: u64, sampled_slices: u64, mut body: impl FnMut() -> io::Res
 }
 
 /// Both in nanoseconds of CPU time.
-fn timed_then_sampled(sampler: &mut Sampler, timed: u64, sampled: u64, mut body: impl FnMut() -> io::Result<u64>) -> Result<Loop, Stop> {
+fn timed_then_sampled(
+    sampler: &mut Sampler,
+    timed: u64,
+    sampled: u64,
+    mut body: impl FnMut() -> io::Result<u64>,
+) -> Result<Loop, Stop> {
     let [ns, part_ns] = spin(timed, &mut body)?;
     sampler.switch(true)?;
     spin(sampled, &mut body)?;
@@ -214,8 +228,8 @@ fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<u64>; 2]) -> Res
     Ok(at_pace(stretches))
 }
 
-/// Of both loops the stretches that kept the best pace seen, or the least slowed where there are too few; and the pace of the slowest of
-/// those that were needed.
+/// Of both loops the stretches that kept the best pace seen, or the least slowed where there are too few; and the pace
+/// of the slowest of those that were needed.
 fn at_pace(stretches: [Vec<Stretch>; 2]) -> ([Loop; 2], u64) {
     let slowest_of_the_best = stretches.iter().map(|s| nth_pace(s, LEAST_STRETCHES)).max().unwrap_or(0);
     let best = stretches.iter().map(|s| nth_pace(s, 1)).min().unwrap_or(0);
@@ -261,7 +275,9 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
     if kallsyms::hidden() {
         return Err(Stop::Skip(
-            "the kernel hides its addresses: run as root, or as root sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1".into(),
+            "the kernel hides its addresses: run as root, or as root sysctl kernel.kptr_restrict=0 \
+             kernel.perf_event_paranoid=1"
+                .into(),
         ));
     }
     match s.word("how", &["touch", "thp", "memfd"])? {
@@ -292,16 +308,26 @@ fn symbols() -> Result<Symbols, Stop> {
 /// Samples of a loop that are enough to say something, and show faults.
 fn sound(samples: Tally) -> Result<Tally, Stop> {
     if samples.all < MIN_SAMPLES {
-        return Err(Stop::Skip(format!("the kernel gave {} samples only; is kernel.perf_event_max_sample_rate low?", samples.all)));
+        return Err(Stop::Skip(format!(
+            "the kernel gave {} samples only; is kernel.perf_event_max_sample_rate low?",
+            samples.all
+        )));
     }
     if samples.fault == 0 {
-        return Err(Stop::Skip("no sample shows the page-fault handler: the kernel's call chains or symbols are not complete".into()));
+        return Err(Stop::Skip(
+            "no sample shows the page-fault handler: the kernel's call chains or symbols are not complete".into(),
+        ));
     }
     Ok(samples)
 }
 
 /// The article's loop: `once` maps, touches and unmaps.
-fn article(s: &mut Session, pages: usize, bytes: usize, mut once: impl FnMut(usize) -> io::Result<()>) -> Result<(), Stop> {
+fn article(
+    s: &mut Session,
+    pages: usize,
+    bytes: usize,
+    mut once: impl FnMut(usize) -> io::Result<()>,
+) -> Result<(), Stop> {
     let slice = s.slice_ns();
     let mut untouched = Mmap::plain();
     let mut seen = None;
@@ -349,14 +375,17 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
             zeroing.touch();
             Ok(now_ns() - begin)
         };
-        // Either loop renews as many pages, so that sampling, which slows one thing more than another, shifts the shares of both alike.
+        // Either loop renews as many pages, so that sampling, which slows one thing more than another, shifts the
+        // shares of both alike.
         let (new, again) = (|| touched_after(&zeroing), || touched_after(&spare));
         let ([first, again], pace) = observe_both(slice, [&new, &again])?;
         let symbols = symbols()?;
         let (samples, without) = (sound(tally(&first, &symbols))?, sound(tally(&again, &symbols))?);
-        let caller = caller_of_clearing(&first, &symbols)
-            .ok_or_else(|| Stop::Skip("no sample shows the page-clearing function: the kernel's symbols are not complete".into()))?;
-        let per_page = |observed: &Loop, samples: &Tally, count: u64| observed.share(count as f64, samples) / pages as f64;
+        let caller = caller_of_clearing(&first, &symbols).ok_or_else(|| {
+            Stop::Skip("no sample shows the page-clearing function: the kernel's symbols are not complete".into())
+        })?;
+        let per_page =
+            |observed: &Loop, samples: &Tally, count: u64| observed.share(count as f64, samples) / pages as f64;
         let more = |new: u64, old: u64| per_page(&first, &samples, new) - per_page(&again, &without, old);
         let clear = per_page(&first, &samples, samples.clear);
         let wait = more(innermost(&first, &symbols, caller), innermost(&again, &symbols, caller));
@@ -369,7 +398,8 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
     if let Some((samples, lost, [clock, clear, wait, elsewhere, program])) = seen {
         s.counter("samples", samples as f64);
         s.counter("lost", lost as f64);
-        // Differences: noise makes a small one less than nothing, which no part of a time is. A median over processes is the same with 0.
+        // Differences: noise makes a small one less than nothing, which no part of a time is. A median over processes
+        // is the same with 0.
         let difference = |name: &'static str, ns: f64| (name, ns.max(0.0));
         for (name, ns) in [
             ("clear_ns", clear),
@@ -389,7 +419,9 @@ fn caller_of_clearing<'a>(observed: &Loop, symbols: &'a Symbols) -> Option<&'a s
     let mut callers: Vec<(&str, u64)> = Vec::new();
     for chain in &observed.chains {
         let names: Vec<&str> = chain.iter().filter_map(|address| symbols.name(*address)).collect();
-        let Some(caller) = names.iter().take(3).rposition(|f| clears(f)).and_then(|place| names.get(place + 1)) else { continue };
+        let Some(caller) = names.iter().take(3).rposition(|f| clears(f)).and_then(|place| names.get(place + 1)) else {
+            continue;
+        };
         match callers.iter_mut().find(|(name, _)| name == caller) {
             Some((_, count)) => *count += 1,
             None => callers.push((caller, 1)),
@@ -412,16 +444,24 @@ pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.kernel_profile",
     version: 3,
     summary: "zeroing a page, by the kernel's own samples",
-    timed: "a share of timer samples, while faults zero `pages` pages, times the unsampled time of one turn, per page. how=touch, thp: mmap, a \
-            write to each page (of huge pages) and munmap; the samples in the kernel's page-clearing function, or waiting for its stores at the \
-            page-table lock. how=memfd: a write to each page of a file in memory that is allocated and not zeroed; what faults and the program \
-            have more samples by than in the same faults without zeroing, which take turns with them. Counters: the parts, per \
+    timed: "a share of timer samples, while faults zero `pages` pages, times the unsampled time of one turn, per page. \
+        how=touch, thp: mmap, a \
+            write to each page (of huge pages) and munmap; the samples in the kernel's page-clearing function, or \
+            waiting for its stores at the \
+            page-table lock. how=memfd: a write to each page of a file in memory that is allocated and not zeroed; \
+            what faults and the program \
+            have more samples by than in the same faults without zeroing, which take turns with them. Counters: the \
+            parts, per \
             page, and clock_ns, the same difference by the clock.",
-    pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible kernel addresses. Where \
+    pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible \
+        kernel addresses. Where \
                interrupts are off a sample falls on the instruction that switches them on again.",
     nature: Nature::Blocks,
     lab: Some(LAB),
-    variants: || [per_pages("how", "touch", &[16, 256]), per_pages("how", "memfd", &[64, 256]), per_pages("how", "thp", &[512])].concat(),
+    variants: || {
+        [per_pages("how", "touch", &[16, 256]), per_pages("how", "memfd", &[64, 256]), per_pages("how", "thp", &[512])]
+            .concat()
+    },
     run,
     ..latency(&table::ZEROFILL, Exercises::Fault)
 }];
@@ -433,9 +473,28 @@ mod tests {
     #[test]
     fn a_sample_is_counted_where_its_call_chain_puts_it() {
         let mut t = Tally::default();
-        t.add(&["clear_page_erms", "get_page_from_freelist", "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"]);
-        t.add(&["_raw_spin_lock", "__pte_offset_map_lock", "do_anonymous_page", "handle_mm_fault", "asm_exc_page_fault"]);
-        t.add(&["_raw_spin_lock", "get_page_from_freelist", "alloc_pages", "vma_alloc_folio", "do_anonymous_page", "handle_mm_fault"]);
+        t.add(&[
+            "clear_page_erms",
+            "get_page_from_freelist",
+            "handle_mm_fault",
+            "exc_page_fault",
+            "asm_exc_page_fault",
+        ]);
+        t.add(&[
+            "_raw_spin_lock",
+            "__pte_offset_map_lock",
+            "do_anonymous_page",
+            "handle_mm_fault",
+            "asm_exc_page_fault",
+        ]);
+        t.add(&[
+            "_raw_spin_lock",
+            "get_page_from_freelist",
+            "alloc_pages",
+            "vma_alloc_folio",
+            "do_anonymous_page",
+            "handle_mm_fault",
+        ]);
         t.add(&["__lruvec_stat_mod", "handle_mm_fault", "asm_exc_page_fault"]);
         t.add(&["free_unref_folios", "unmap_region", "__vm_munmap", "__x64_sys_munmap", "do_syscall_64"]);
         t.add(&["mas_find", "do_mmap", "ksys_mmap_pgoff", "do_syscall_64"]);
@@ -446,7 +505,8 @@ mod tests {
 
     #[test]
     fn stretches_beside_a_slow_cpu_are_left_out_while_enough_remain() {
-        let stretch = |ns: f64, pace: u64| Stretch { seen: Loop { ns, part_ns: ns / 2.0, chains: vec![vec![7]], lost: 1 }, pace };
+        let stretch =
+            |ns: f64, pace: u64| Stretch { seen: Loop { ns, part_ns: ns / 2.0, chains: vec![vec![7]], lost: 1 }, pace };
         let calm = || vec![stretch(100.0, 4000), stretch(190.0, 8000), stretch(101.0, 4010), stretch(99.0, 4000)];
         let ([a, b], pace) = at_pace([calm(), calm()]);
         assert_eq!((a.ns, a.part_ns, a.chains.len(), a.lost, b.ns, pace), (100.0, 50.0, 3, 3, 100.0, 4010));
@@ -457,7 +517,9 @@ mod tests {
 
     #[test]
     fn functions_that_clear_pages_are_known_by_their_names() {
-        for name in ["clear_page_erms", "clear_page_rep", "clear_page_orig", "clear_page", "__pi_clear_page", "clear_huge_page"] {
+        for name in
+            ["clear_page_erms", "clear_page_rep", "clear_page_orig", "clear_page", "__pi_clear_page", "clear_huge_page"]
+        {
             assert!(clears(name), "{name}");
         }
         for name in ["clear_pageblock", "get_page_from_freelist", "memset32x", "clear_bit"] {

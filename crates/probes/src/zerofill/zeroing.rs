@@ -1,9 +1,9 @@
 //! The kernel's own zeroing of a page inside a fault, by the clock alone.
 //!
-//! `fallocate` gives a file in memory pages that are not zeroed yet: the kernel puts that off to the first fault. So the first touch of such
-//! a page and the next one, after the page was taken out of the page tables but not out of the file, are the same fault with and without
-//! the zeroing. Everything before the two is made alike: a page at either end of the range is touched, and the whole range unmapped, so
-//! that the same translations are flushed.
+//! `fallocate` gives a file in memory pages that are not zeroed yet: the kernel puts that off to the first fault. So
+//! the first touch of such a page and the next one, after the page was taken out of the page tables but not out of the
+//! file, are the same fault with and without the zeroing. Everything before the two is made alike: a page at either end
+//! of the range is touched, and the whole range unmapped, so that the same translations are flushed.
 
 use std::fs::File;
 use std::io;
@@ -48,7 +48,8 @@ impl Zeroing {
     pub(super) fn forget(&self) -> io::Result<()> {
         touch(self.at, 2, (self.pages + 1) * self.page);
         // SAFETY: the mapping is ours, shared, and so keeps its content.
-        let rc = unsafe { libc::madvise(self.at as *mut libc::c_void, (self.pages + 2) * self.page, libc::MADV_DONTNEED) };
+        let rc =
+            unsafe { libc::madvise(self.at as *mut libc::c_void, (self.pages + 2) * self.page, libc::MADV_DONTNEED) };
         if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -92,9 +93,11 @@ fn run(s: &mut Session) -> Result<(), Stop> {
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.zeroing",
     summary: "the kernel's zeroing of a page inside a fault, timed",
-    timed: "a write to each of `pages` base pages of a file in memory that are allocated but not zeroed yet, less a write to each of the same \
+    timed: "a write to each of `pages` base pages of a file in memory that are allocated but not zeroed yet, less a \
+        write to each of the same \
             pages after they were taken out of the page tables: the same faults with and without zeroing; per page.",
-    pitfalls: "the difference of two times, each several times as long. The pages were freed and allocated just before, so they are as warm as \
+    pitfalls: "the difference of two times, each several times as long. The pages were freed and allocated just \
+        before, so they are as warm as \
                their number allows.",
     // A difference of two times may be too short as well as too long.
     nature: Nature::Blocks,

@@ -12,7 +12,10 @@ use crate::text::shown;
 #[derive(Debug, Error)]
 pub enum ArchiveError {
     /// No environment variable says where the archive could be.
-    #[error("there is no place for the archive: set FINGERPOST_HOME to a directory (XDG_DATA_HOME and HOME are not set either)")]
+    #[error(
+        "there is no place for the archive: set FINGERPOST_HOME to a directory (XDG_DATA_HOME and HOME are not set \
+         either)"
+    )]
     NoHome,
     /// The system refused.
     #[error("cannot {doing} {path}: {source}")]
@@ -53,7 +56,10 @@ pub enum ArchiveError {
         hint: String,
     },
     /// Another run is kept under the id.
-    #[error("{path} has the id {id}, and the archive keeps a different run under it; remove that one first, or leave this one out")]
+    #[error(
+        "{path} has the id {id}, and the archive keeps a different run under it; remove that one first, or leave this \
+         one out"
+    )]
     Conflict {
         /// The file that was to be imported.
         path: String,

@@ -1,7 +1,8 @@
 //! Reading what a list of runs shows, without reading the runs.
 //!
-//! A run is written with its head first and its samples after it, so the head is nearly always in the first few KiB: those are read
-//! and parsed up to the first row. A file whose fields stand in another order (sorted by another tool) is read whole, its samples skipped.
+//! A run is written with its head first and its samples after it, so the head is nearly always in the first few KiB:
+//! those are read and parsed up to the first row. A file whose fields stand in another order (sorted by another tool)
+//! is read whole, its samples skipped.
 
 use std::fmt;
 use std::fs::File;
@@ -65,7 +66,9 @@ pub struct Entry {
 /// Reads one file's head: what [`super::Archive::list`] does for each. What is wrong with it is in the entry.
 pub fn entry(path: PathBuf) -> Entry {
     let (bytes, head) = match open::regular(&path) {
-        Ok(opened) if opened.bytes > MAX_BYTES => (opened.bytes, Err(format!("it is {} bytes, more than a run may have", opened.bytes))),
+        Ok(opened) if opened.bytes > MAX_BYTES => {
+            (opened.bytes, Err(format!("it is {} bytes, more than a run may have", opened.bytes)))
+        }
         Ok(opened) => (opened.bytes, read(opened.file)),
         Err(e) => (0, Err(e.to_string())),
     };

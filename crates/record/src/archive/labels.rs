@@ -51,7 +51,8 @@ fn checked(what: &str, text: &str, most: usize, also: impl Fn(char) -> bool) -> 
 }
 
 impl Archive {
-    /// Changes the label and the note of a kept run, named as [`Archive::resolve_to_remove`] takes it; its file is written anew in one step.
+    /// Changes the label and the note of a kept run, named as [`Archive::resolve_to_remove`] takes it; its file is
+    /// written anew in one step.
     ///
     /// # Errors
     /// When a text cannot be kept, there is no such run, or its file cannot be read or written.
@@ -61,16 +62,17 @@ impl Archive {
         let path = self.resolve_to_remove(wanted)?;
         let bytes = load::bytes_of(&path)?;
         load::from_slice(&bytes, &shown(&path))?;
-        let text =
-            rewritten(&bytes, [("label", label), ("note", note)]).map_err(|e| ArchiveError::Words(format!("{}: {e}", shown(&path))))?;
+        let text = rewritten(&bytes, [("label", label), ("note", note)])
+            .map_err(|e| ArchiveError::Words(format!("{}: {e}", shown(&path))))?;
         let run = load::from_slice(&text, &shown(&path))?;
         replaced(&path, &text, true)?;
         Ok(run)
     }
 }
 
-/// The text of a run with these fields set anew, after its command, where a list finds them: nothing leaves a field as it is, an empty
-/// text takes it out. All other fields stay as they are written, those too that this version does not know.
+/// The text of a run with these fields set anew, after its command, where a list finds them: nothing leaves a field as
+/// it is, an empty text takes it out. All other fields stay as they are written, those too that this version does not
+/// know.
 fn rewritten(run: &[u8], words: [(&str, Option<String>); 2]) -> serde_json::Result<Vec<u8>> {
     let mut fields = serde_json::Deserializer::from_slice(run).deserialize_map(Fields)?;
     for (name, text) in words.into_iter().rev() {
@@ -155,7 +157,10 @@ mod tests {
         let expected = r#"{"schema":"fingerpost/run/1","command":["a"],"label":"x","note":"new","later":{"b": 1.50}}"#;
         assert_eq!(String::from_utf8(new).unwrap(), format!("{expected}\n"));
         let gone = rewritten(run.as_bytes(), [("label", None), ("note", Some(String::new()))]).unwrap();
-        assert_eq!(String::from_utf8(gone).unwrap(), "{\"schema\":\"fingerpost/run/1\",\"command\":[\"a\"],\"later\":{\"b\": 1.50}}\n");
+        assert_eq!(
+            String::from_utf8(gone).unwrap(),
+            "{\"schema\":\"fingerpost/run/1\",\"command\":[\"a\"],\"later\":{\"b\": 1.50}}\n"
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-/// A run's id: its start as `YYYYMMDDTHHMMSSZ`, a dash, and eight hexadecimal digits that tell runs of one second apart.
+/// A run's id: its start as `YYYYMMDDTHHMMSSZ`, a dash, and eight hexadecimal digits that tell runs of one second
+/// apart.
 pub fn new_id(started: Timestamp, random: u32) -> String {
     format!("{}-{random:08x}", started.strftime("%Y%m%dT%H%M%SZ"))
 }

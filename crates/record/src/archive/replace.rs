@@ -1,8 +1,9 @@
 //! Writing a file in one step.
 //!
-//! The file may lie in a directory that others write to. So its first form has a random name and is made anew (`O_EXCL`), and what has the
-//! name already is never written to but replaced. A symbolic link of ours or root's is followed, as a user expects of `-o latest.json`; a
-//! link of anybody else is replaced like a file, because its maker chose where it points.
+//! The file may lie in a directory that others write to. So its first form has a random name and is made anew
+//! (`O_EXCL`), and what has the name already is never written to but replaced. A symbolic link of ours or root's is
+//! followed, as a user expects of `-o latest.json`; a link of anybody else is replaced like a file, because its maker
+//! chose where it points.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
@@ -30,8 +31,8 @@ pub(super) fn replaced(path: &Path, bytes: &[u8], durable: bool) -> Result<(), A
     replace(path, bytes, durable).map_err(|e| ArchiveError::io("write", path, e))
 }
 
-/// Puts a file in place of another in one step; where that is no regular file (`/dev/stdout`, a FIFO), writes into it. `durable` waits
-/// until it is on the disk.
+/// Puts a file in place of another in one step; where that is no regular file (`/dev/stdout`, a FIFO), writes into it.
+/// `durable` waits until it is on the disk.
 pub fn replace(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     if let Some(descriptor) = own_descriptor(path) {
         return to_descriptor(descriptor, path, bytes);
@@ -56,8 +57,13 @@ fn beside(target: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let dir = target.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
     // The umask takes its part, as for any other file.
     let mode = Permissions::from_mode(0o666);
-    let mut file =
-        tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).rand_bytes(16).permissions(mode).tempfile_in(dir).map_err(plain)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .suffix(SUFFIX)
+        .rand_bytes(16)
+        .permissions(mode)
+        .tempfile_in(dir)
+        .map_err(plain)?;
     file.write_all(bytes)?;
     if durable {
         file.as_file().sync_all()?;
@@ -65,8 +71,8 @@ fn beside(target: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     file.persist(target).map(drop).map_err(|e| e.error)
 }
 
-/// The kernel's error alone: the path of the file that was to be there is of no use to anybody. The crate that makes it keeps no more than
-/// the error's kind, whose own words (“entity not found”) are not the system's.
+/// The kernel's error alone: the path of the file that was to be there is of no use to anybody. The crate that makes it
+/// keeps no more than the error's kind, whose own words (“entity not found”) are not the system's.
 fn plain(error: io::Error) -> io::Error {
     use rustix::io::Errno;
     let number = match error.kind() {
@@ -103,7 +109,8 @@ fn trusted(meta: &Metadata) -> bool {
 /// Writes into a device, or a FIFO or socket of ours. Those of others would read what is written, or never read it.
 fn into_special(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let others = || io::Error::new(io::ErrorKind::PermissionDenied, "it is another user's pipe");
-    let allowed = |meta: &Metadata| meta.file_type().is_char_device() || meta.file_type().is_block_device() || trusted(meta);
+    let allowed =
+        |meta: &Metadata| meta.file_type().is_char_device() || meta.file_type().is_block_device() || trusted(meta);
     if !allowed(&fs::symlink_metadata(target)?) {
         return Err(others());
     }
@@ -143,7 +150,8 @@ mod tests {
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> =
+            fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -177,7 +185,14 @@ mod tests {
         assert!(link.is_file() && !link.is_symlink());
         assert_eq!((fs::read(&victim).unwrap(), fs::read(&link).unwrap()), (b"kept".to_vec(), b"new".to_vec()));
         let fifo = dir.path().join("fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o666),
+            0,
+        )
+        .unwrap();
         lchown(&fifo, Some(65534), Some(65534)).unwrap();
         assert!(replace(&fifo, b"x", false).unwrap_err().to_string().contains("another user"));
     }
@@ -186,7 +201,14 @@ mod tests {
     fn a_pipe_of_ours_is_written_into() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
         assert!(is_special(&fifo) && is_special(Path::new("/dev/stdout")) && is_special(Path::new("/dev/fd/9")));
         let from = fifo.clone();
         let reader = std::thread::spawn(move || {

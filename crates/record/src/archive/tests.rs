@@ -17,10 +17,14 @@ fn named(id: &str, started: &str) -> Run {
 #[test]
 fn the_place_follows_the_environment() {
     let with = |vars: &'static [(&str, &str)]| {
-        Archive::locate_with(|n| vars.iter().find(|(k, _)| *k == n).map(|(_, v)| v.into())).map(|p| p.display().to_string())
+        Archive::locate_with(|n| vars.iter().find(|(k, _)| *k == n).map(|(_, v)| v.into()))
+            .map(|p| p.display().to_string())
     };
     assert_eq!(with(&[("FINGERPOST_HOME", "/f"), ("XDG_DATA_HOME", "/x"), ("HOME", "/h")]).unwrap(), "/f/runs");
-    assert_eq!(with(&[("FINGERPOST_HOME", ""), ("XDG_DATA_HOME", "/x"), ("HOME", "/h")]).unwrap(), "/x/fingerpost/runs");
+    assert_eq!(
+        with(&[("FINGERPOST_HOME", ""), ("XDG_DATA_HOME", "/x"), ("HOME", "/h")]).unwrap(),
+        "/x/fingerpost/runs"
+    );
     assert_eq!(with(&[("XDG_DATA_HOME", "relative"), ("HOME", "/h")]).unwrap(), "/h/.local/share/fingerpost/runs");
     assert!(matches!(with(&[]), Err(ArchiveError::NoHome)));
 }
@@ -51,7 +55,8 @@ fn runs_are_listed_by_their_start_whatever_their_id() {
 
 #[test]
 fn an_id_resolves_by_its_start_and_a_path_as_itself() {
-    let (dir, archive) = filled(&[named("20260101-aa", "2026-01-01T00:00:00Z"), named("20260101-ab", "2026-01-02T00:00:00Z")]);
+    let (dir, archive) =
+        filled(&[named("20260101-aa", "2026-01-01T00:00:00Z"), named("20260101-ab", "2026-01-02T00:00:00Z")]);
     assert_eq!(archive.resolve("20260101-aa").unwrap(), archive.path_of("20260101-aa"));
     assert_eq!(archive.resolve("20260101-ab").unwrap(), archive.path_of("20260101-ab"));
     let message = archive.resolve("20260101-a").unwrap_err().to_string();

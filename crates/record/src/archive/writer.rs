@@ -14,20 +14,22 @@ use crate::valid::storable;
 
 /// The least time between two writes of an unfinished run.
 const LEAST_GAP: Duration = Duration::from_millis(500);
-/// Writing may take one part in this many of the time, so that a large record on a slow disk does not become the load it measures.
+/// Writing may take one part in this many of the time, so that a large record on a slow disk does not become the load
+/// it measures.
 const SHARE: u32 = 50;
 /// A temporary file this old was left behind by a killed run.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Keeps the file of a run in progress up to date.
 ///
-/// [`Writer::write`] is meant to be called after every measurement, and [`Writer::finish`] once at the end. A whole record is some
-/// MiB and measurements come many a second, so `write` does nothing when the last write was less than half a second ago (more
-/// when writing is slow: at most 2 % of the time goes to writing). A killed run thus loses the last half second at most, and its
-/// file is a valid run whose `complete` is false. Every write goes to a temporary file that is then renamed: a reader never sees half a run.
+/// [`Writer::write`] is meant to be called after every measurement, and [`Writer::finish`] once at the end. A whole
+/// record is some MiB and measurements come many a second, so `write` does nothing when the last write was less than
+/// half a second ago (more when writing is slow: at most 2 % of the time goes to writing). A killed run thus loses the
+/// last half second at most, and its file is a valid run whose `complete` is false. Every write goes to a temporary
+/// file that is then renamed: a reader never sees half a run.
 ///
-/// A full disk or a read-only home does not stop measuring: the first failure is handed back once, as a sentence for the user, and
-/// `finish` tries a last time.
+/// A full disk or a read-only home does not stop measuring: the first failure is handed back once, as a sentence for
+/// the user, and `finish` tries a last time.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
@@ -39,11 +41,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer for a run kept in the archive. Makes the directory, removes what killed runs left there, and writes the run as it
-    /// is; the sentence says why that failed.
+    /// A writer for a run kept in the archive. Makes the directory, removes what killed runs left there, and writes the
+    /// run as it is; the sentence says why that failed.
     pub fn in_archive(archive: &Archive, run: &Run) -> (Writer, Option<String>) {
-        let mut writer =
-            Writer { advice: "; measuring goes on, and `-o FILE` can keep the run elsewhere", ..Writer::at(archive.path_of(&run.id)) };
+        let mut writer = Writer {
+            advice: "; measuring goes on, and `-o FILE` can keep the run elsewhere",
+            ..Writer::at(archive.path_of(&run.id))
+        };
         if let Err(e) = fs::create_dir_all(archive.dir()) {
             writer.given_up = true;
             let trouble = writer.sentence(&ArchiveError::io("make the archive", archive.dir(), e));
@@ -59,8 +63,8 @@ impl Writer {
         Writer { path, gap: LEAST_GAP, last: None, given_up: false, advice: "" }
     }
 
-    /// Writes the run unless it was written a moment ago. Gives a sentence when writing fails for the first time; after that,
-    /// writing waits for [`Writer::finish`].
+    /// Writes the run unless it was written a moment ago. Gives a sentence when writing fails for the first time; after
+    /// that, writing waits for [`Writer::finish`].
     #[must_use = "the sentence is for the user"]
     pub fn write(&mut self, run: &Run) -> Option<String> {
         // A pipe or a device is written once, at the end.
@@ -82,7 +86,8 @@ impl Writer {
         Ok(self.path)
     }
 
-    /// Takes the file away again, where this writer has written one that is a file of its own: a run that turned out not to be one.
+    /// Takes the file away again, where this writer has written one that is a file of its own: a run that turned out
+    /// not to be one.
     pub fn withdraw(&mut self) {
         if self.last.take().is_some() && !is_special(&self.path) {
             self.given_up = true;
@@ -112,7 +117,8 @@ fn sweep(dir: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let ours = name.as_encoded_bytes().starts_with(b".") && name.as_encoded_bytes().ends_with(SUFFIX.as_bytes());
-        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
+        let age =
+            entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
         if ours && age.is_some_and(|a| a > ABANDONED) {
             // Another run may be sweeping too.
             let _ = fs::remove_file(entry.path());
@@ -194,7 +200,8 @@ mod tests {
     fn what_killed_runs_left_is_swept_and_what_is_young_is_not() {
         let (_dir, archive) = archive();
         fs::create_dir_all(archive.dir()).unwrap();
-        let (old, young) = (archive.dir().join(format!("{PREFIX}a{SUFFIX}")), archive.dir().join(format!("{PREFIX}b{SUFFIX}")));
+        let (old, young) =
+            (archive.dir().join(format!("{PREFIX}a{SUFFIX}")), archive.dir().join(format!("{PREFIX}b{SUFFIX}")));
         for path in [&old, &young] {
             fs::write(path, "half").unwrap();
         }

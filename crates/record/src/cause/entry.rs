@@ -25,7 +25,8 @@ pub struct Cause {
     pub tells: &'static str,
     /// What a verdict needs.
     pub needs: &'static [Need],
-    /// The causes that this one may be no more than a consequence of: more work for the same CPUs makes threads wait for them.
+    /// The causes that this one may be no more than a consequence of: more work for the same CPUs makes threads wait
+    /// for them.
     pub follows: &'static [&'static str],
     /// The figures that its verdict turns on.
     pub thresholds: &'static [Threshold],
@@ -40,13 +41,27 @@ pub enum Need {
     Reading(&'static str),
 }
 
-/// A cause by its name, its layer, what a table of suspects calls it and what a headline does, with what is said of most.
+/// A cause by its name, its layer, what a table of suspects calls it and what a headline does, with what is said of
+/// most.
 pub(super) const fn named(name: &'static str, layer: Layer, label: &'static str, words: &'static str) -> Cause {
     let needs = &[Need::Followed];
-    Cause { name, layer, label, words, places: &[], probes: &[], moves: &[], tells: "", needs, follows: &[], thresholds: &[] }
+    Cause {
+        name,
+        layer,
+        label,
+        words,
+        places: &[],
+        probes: &[],
+        moves: &[],
+        tells: "",
+        needs,
+        follows: &[],
+        thresholds: &[],
+    }
 }
 
-/// A cause that the rows of a family of probes point to: its `probes`, or a group that `fingerpost-diagnose` has a rule for.
+/// A cause that the rows of a family of probes point to: its `probes`, or a group that `fingerpost-diagnose` has a rule
+/// for.
 pub(super) const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
     Cause {
         tells: "the rows of its probes change, and others do not",

@@ -1,4 +1,5 @@
-//! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client, host.
+//! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client,
+//! host.
 
 use super::entry::Need::{Followed, Reading};
 use super::entry::{Cause, named, of_probes};
@@ -7,16 +8,22 @@ use crate::findings::Layer;
 use crate::place::Kind;
 use crate::place::Place::*;
 
-/// Ready to run, where others had the CPUs: what they have the load generator lacks as well. Of older records who had them is not known.
-const BESIDE_OTHERS: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuOthers, Kind::ClientCpuOthers];
+/// Ready to run, where others had the CPUs: what they have the load generator lacks as well. Of older records who had
+/// them is not known.
+const BESIDE_OTHERS: &[Kind] =
+    &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuOthers, Kind::ClientCpuOthers];
 /// Ready to run, where the server had the CPUs.
-const BEHIND_SERVER: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuServer, Kind::ClientCpuServer];
+const BEHIND_SERVER: &[Kind] =
+    &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuServer, Kind::ClientCpuServer];
 /// The server's threads, ready to run, where any other has the CPUs before them.
 const COME_LATER: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::CpuOthers, Kind::CpuClient];
-/// The server's threads, ready to run, whoever has the CPUs: what holds the server back alone leaves the load generator its own.
-const HELD_BACK: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::CpuOthers, Kind::CpuServer, Kind::CpuClient, Kind::CpuFree];
+/// The server's threads, ready to run, whoever has the CPUs: what holds the server back alone leaves the load generator
+/// its own.
+const HELD_BACK: &[Kind] =
+    &[Kind::Scheduler, Kind::ServerQueue, Kind::CpuOthers, Kind::CpuServer, Kind::CpuClient, Kind::CpuFree];
 /// The load generator, and what it has of the CPUs while the server or it itself waits for one.
-const OF_CLIENT: &[Kind] = &[Kind::Client, Kind::ClientCpu, Kind::ClientCpuClient, Kind::ClientCpuFree, Kind::CpuClient];
+const OF_CLIENT: &[Kind] =
+    &[Kind::Client, Kind::ClientCpu, Kind::ClientCpuClient, Kind::ClientCpuFree, Kind::CpuClient];
 /// All that a CPU does for a request.
 const ON_CPU: &[Kind] = &[Kind::UserCode, Kind::Kernel, Kind::Faults, Kind::Syncs, Kind::Host];
 /// The kernel on the server's behalf.
@@ -35,7 +42,8 @@ pub const CAUSES: &[Cause] = &[
             of(
                 "segments sent again of transactions",
                 0.01,
-                "three times what a full listen queue alone makes (0.003); without a plant none is sent again (labs/tests/recorded)",
+                "three times what a full listen queue alone makes (0.003); without a plant none is sent again \
+                 (labs/tests/recorded)",
             ),
             MORE_OF_A_COUNT,
             GOOD_PART,
@@ -76,7 +84,8 @@ pub const CAUSES: &[Cause] = &[
             of(
                 "others' I/O in bytes a second",
                 1e6,
-                "without this plant others did at most 51 kB/s, beside a server that syncs 640 kB/s, with it 3 GB/s (labs/tests/recorded)",
+                "without this plant others did at most 51 kB/s, beside a server that syncs 640 kB/s, with it 3 GB/s \
+                 (labs/tests/recorded)",
             ),
             OTHERS_BESIDE_OURS,
             DISK_IN_USE,
@@ -116,7 +125,8 @@ pub const CAUSES: &[Cause] = &[
             of(
                 "times as many calls",
                 1.5,
-                "counts come from windows: two sides of one server that made the same calls told 1.47 times as many (labs/tests/recorded, \
+                "counts come from windows: two sides of one server that made the same calls told 1.47 times as many \
+                 (labs/tests/recorded, \
              control.memory_unused)",
             ),
             MORE_ROUND_TRIPS,
@@ -155,7 +165,8 @@ pub const CAUSES: &[Cause] = &[
             of(
                 "share of its CPUs that the server uses",
                 0.5,
-                "one thread that computes uses 0.88 to 0.99 of a CPU, which is half of two, and waits for none (labs/tests/recorded)",
+                "one thread that computes uses 0.88 to 0.99 of a CPU, which is half of two, and waits for none \
+                 (labs/tests/recorded)",
             ),
             LONGER_WAIT,
             GOOD_PART,
@@ -190,7 +201,8 @@ pub const CAUSES: &[Cause] = &[
         thresholds: &[of(
             "weight, of the usual",
             0.9,
-            "kernel documentation, cgroup-v2: the usual weight is 100, of version 1 1024; no step of nice is smaller than 20 %",
+            "kernel documentation, cgroup-v2: the usual weight is 100, of version 1 1024; no step of nice is smaller \
+             than 20 %",
         )],
         ..named("cpu.priority", Layer::Scheduler, "priority", "a low priority")
     },
@@ -203,7 +215,8 @@ pub const CAUSES: &[Cause] = &[
             of(
                 "share of the quota's periods that it cuts short",
                 0.05,
-                "a quota that held cut all of its periods short (labs/tests/recorded); one that is never reached cuts none",
+                "a quota that held cut all of its periods short (labs/tests/recorded); one that is never reached cuts \
+                 none",
             ),
             TWICE,
             MOST_OF_OUTSIDE,
@@ -264,8 +277,14 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         places: &[Kernel, Making],
         moves: KERNEL,
-        tells: "a tracer is attached to the server, audit rules are loaded, trace events or tracers are on, or others' programs trace",
-        needs: &[Reading("server.traced"), Reading("audit.rules"), Reading("tracing.events"), Reading("tracing.programs")],
+        tells: "a tracer is attached to the server, audit rules are loaded, trace events or tracers are on, or others' \
+            programs trace",
+        needs: &[
+            Reading("server.traced"),
+            Reading("audit.rules"),
+            Reading("tracing.events"),
+            Reading("tracing.programs"),
+        ],
         ..named("kernel.trace", Layer::Kernel, "tracing and auditing", "somebody who traces or audits the server")
     },
     Cause {
@@ -285,7 +304,17 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         moves: ON_CPU,
         tells: "user code and the kernel take longer in proportion, with as much to do",
-        thresholds: &[SLOWER_CODE, IN_PROPORTION, CLIENT_TOO, MORE_TO_DO, FEW_CALLS, FEW_FAULTS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS],
+        thresholds: &[
+            SLOWER_CODE,
+            IN_PROPORTION,
+            CLIENT_TOO,
+            MORE_TO_DO,
+            FEW_CALLS,
+            FEW_FAULTS,
+            MOST_OF_ROWS,
+            PART_OF_WORK,
+            SAME_COUNTERS,
+        ],
         ..named("cpu.speed", Layer::Cpu, "the CPU's speed", "a slower CPU")
     },
     Cause {
@@ -294,7 +323,11 @@ pub const CAUSES: &[Cause] = &[
         tells: "steps of 40 ms with late acknowledgements, no drops",
         needs: &[Followed, Reading("tcp.delayed_acks")],
         thresholds: &[
-            of("delayed acknowledgements of transactions", 0.3, "with the plant 1.0, without at most 0.05 (labs/tests/recorded)"),
+            of(
+                "delayed acknowledgements of transactions",
+                0.3,
+                "with the plant 1.0, without at most 0.05 (labs/tests/recorded)",
+            ),
             TWICE,
             DELAYED_ACK,
             MOST_OF_CHANGE,

@@ -1,5 +1,6 @@
-//! Figures that verdicts turn on, by name, each with where it comes from. `labs/tests/recorded` is every plant of `prove` as it was once
-//! recorded, both sides of it. Where nothing was measured the source says so: then the figure is a convention, and may be another.
+//! Figures that verdicts turn on, by name, each with where it comes from. `labs/tests/recorded` is every plant of
+//! `prove` as it was once recorded, both sides of it. Where nothing was measured the source says so: then the figure is
+//! a convention, and may be another.
 
 /// A figure that a verdict turns on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,10 +17,12 @@ pub struct Threshold {
 pub const GUILTY: Threshold = Threshold {
     of: "share of a request's time, or of the difference",
     value: 0.10,
-    source: "a convention: what takes a tenth of the time is the least that is worth a repair; no measurement is behind it",
+    source: "a convention: what takes a tenth of the time is the least that is worth a repair; no measurement is \
+        behind it",
 };
 /// A share from which on a cause is suspected.
-pub const SUSPECTED: Threshold = Threshold { of: GUILTY.of, value: 0.05, source: "a convention: half of what makes guilty" };
+pub const SUSPECTED: Threshold =
+    Threshold { of: GUILTY.of, value: 0.05, source: "a convention: half of what makes guilty" };
 /// Above this share of requests' time that could not be followed nobody is guilty.
 pub const NOT_FOLLOWED: Threshold = Threshold {
     of: "share of requests' time that could not be followed",
@@ -35,13 +38,15 @@ pub(super) const fn of(of: &'static str, value: f64, source: &'static str) -> Th
 pub const MORE_OF_A_COUNT: Threshold = of(
     "times as many of a transaction for a count to have grown",
     1.5,
-    "counts of calls that nobody changed varied by up to 1.47, those that were planted came from nothing or grew 49-fold (labs/tests/recorded)",
+    "counts of calls that nobody changed varied by up to 1.47, those that were planted came from nothing or grew \
+     49-fold (labs/tests/recorded)",
 );
 /// Throttled time, levels, and what others do.
 pub const TWICE: Threshold = of(
     "times as much for throttled time, a level or others' I/O to have grown",
     2.0,
-    "a convention: with each plant on record it came from nothing or grew ten thousandfold; no measurement tells where between",
+    "a convention: with each plant on record it came from nothing or grew ten thousandfold; no measurement tells where \
+     between",
 );
 /// Waits.
 pub const LONGER_WAIT: Threshold = of(
@@ -50,8 +55,11 @@ pub const LONGER_WAIT: Threshold = of(
     "a convention, beside the part of the change that it must make; no measurement is behind it",
 );
 /// What of a change a part must make up for its cause to fit.
-pub const GOOD_PART: Threshold =
-    of("part of the change that a place must make", GUILTY.value, "as for guilty: no cause is accused for a smaller part");
+pub const GOOD_PART: Threshold = of(
+    "part of the change that a place must make",
+    GUILTY.value,
+    "as for guilty: no cause is accused for a smaller part",
+);
 /// Code.
 pub const SLOWER_CODE: Threshold = of(
     "times as long for code to take longer",
@@ -70,7 +78,8 @@ pub const IN_PROPORTION: Threshold = of(
     0.25,
     "a convention: 28 % apart; no measurement is behind it",
 );
-/// How much less the load generator's own work may grow than the server's, as a part of its logarithm, and be slowed with it.
+/// How much less the load generator's own work may grow than the server's, as a part of its logarithm, and be slowed
+/// with it.
 pub const CLIENT_TOO: Threshold = of(
     "part of the server's growth (of logarithms) that the load generator's own work must have on a slower CPU",
     0.5,
@@ -80,13 +89,15 @@ pub const CLIENT_TOO: Threshold = of(
 pub const AS_MANY_CALLS: Threshold = of(
     "times as many calls that are as many",
     1.2,
-    "a convention: below what counts vary by (1.47), so that more calls are not taken for slower ones; no measurement is behind it",
+    "a convention: below what counts vary by (1.47), so that more calls are not taken for slower ones; no measurement \
+     is behind it",
 );
 /// What a transaction does more of, so that its longer time says nothing of the CPU.
 pub const MORE_TO_DO: Threshold = of(
     "times as many faults or calls of a transaction for it to have more to do",
     1.3,
-    "a convention: it only keeps the CPU from being accused, so that it is lower than what makes guilty; no measurement is behind it",
+    "a convention: it only keeps the CPU from being accused, so that it is lower than what makes guilty; no \
+     measurement is behind it",
 );
 /// Calls of a transaction below which more of them are little work.
 pub const FEW_CALLS: Threshold =
@@ -143,13 +154,15 @@ pub const OTHERS_BESIDE_OURS: Threshold = of(
 pub const DISK_IN_USE: Threshold = of(
     "share of the time in which the disk is busy for it to be competed for",
     0.3,
-    "with the plant 0.78; a server that syncs alone makes 0.36 to 0.46, so that it speaks for others only beside their I/O (labs/tests/recorded)",
+    "with the plant 0.78; a server that syncs alone makes 0.36 to 0.46, so that it speaks for others only beside their \
+     I/O (labs/tests/recorded)",
 );
 /// A disk that is busy.
 pub const DISK_BUSY: Threshold = of(
     "share of the time in which the disk is busy for it to be waited for",
     0.5,
-    "a convention: most of the time; servers that sync made 0.36 to 0.46, others beside them 0.78 (labs/tests/recorded)",
+    "a convention: most of the time; servers that sync made 0.36 to 0.46, others beside them 0.78 \
+     (labs/tests/recorded)",
 );
 /// A disk that idles.
 pub const DISK_IDLE: Threshold = of(
@@ -173,10 +186,12 @@ pub const DEARER_SYNC: Threshold = of(
 pub const OTHERS_BYTES: Threshold = of(
     "bytes that others move",
     65_536.0,
-    "of a pass, whatever its length: in 0.27 s others moved at most 14 kB, 172 kB beside a server that syncs, 0.8 GB with the plant (labs/tests/recorded)",
+    "of a pass, whatever its length: in 0.27 s others moved at most 14 kB, 172 kB beside a server that syncs, 0.8 GB \
+     with the plant (labs/tests/recorded)",
 );
 /// Paging.
-pub const PAGES_SWAPPED: Threshold = of("pages swapped a second", 10.0, "with the plant 100,000, without none (labs/tests/recorded)");
+pub const PAGES_SWAPPED: Threshold =
+    of("pages swapped a second", 10.0, "with the plant 100,000, without none (labs/tests/recorded)");
 /// Major faults.
 pub const MAJOR_FAULTS: Threshold = of(
     "major faults a second, under pressure",
@@ -184,8 +199,11 @@ pub const MAJOR_FAULTS: Threshold = of(
     "with the plant 41,700, without none (labs/tests/recorded); a program's code is first read by some",
 );
 /// Pressure on memory.
-pub const MEMORY_PRESSURE: Threshold =
-    of("share of the time in which some task waits for memory", 0.02, "with the plant 0.29, without none (labs/tests/recorded)");
+pub const MEMORY_PRESSURE: Threshold = of(
+    "share of the time in which some task waits for memory",
+    0.02,
+    "with the plant 0.29, without none (labs/tests/recorded)",
+);
 /// Flushes.
 pub const FLUSHES_MATTER: Threshold = of(
     "flushes of a transaction that matter whatever its length",
@@ -193,14 +211,23 @@ pub const FLUSHES_MATTER: Threshold = of(
     "a rehearsal that syncs once in fifty transactions makes 0.016 to 0.02, others none (labs/tests/recorded)",
 );
 /// Passes in which the load generator said that it was the limit.
-pub const MOST_PASSES: Threshold =
-    of("share of the passes in which the load generator found itself to be the limit", 0.5, "by its meaning: most of them");
+pub const MOST_PASSES: Threshold = of(
+    "share of the passes in which the load generator found itself to be the limit",
+    0.5,
+    "by its meaning: most of them",
+);
 /// Others that came.
-pub const OTHERS_CAME: Threshold =
-    of("CPUs that others use more for them to have come", 0.2, "a quiet machine's own processes use less than 0.05, a quarter of this");
+pub const OTHERS_CAME: Threshold = of(
+    "CPUs that others use more for them to have come",
+    0.2,
+    "a quiet machine's own processes use less than 0.05, a quarter of this",
+);
 /// The same, as how many times as much.
-pub const OTHERS_CAME_TIMES: Threshold =
-    of("times as much CPU time of others for them to have come", 1.5, "a convention: half as much again; no measurement is behind it");
+pub const OTHERS_CAME_TIMES: Threshold = of(
+    "times as much CPU time of others for them to have come",
+    1.5,
+    "a convention: half as much again; no measurement is behind it",
+);
 /// Work that is the same.
 pub const SAME_WORK: Threshold = of(
     "times as long on a CPU for a request that is the same work",
@@ -217,14 +244,21 @@ pub const SAME_NEIGHBOURS: Threshold = of(
 pub const BEYOND_WORK: Threshold = of(
     "times as much as its work that a server's threads wait longer for each other",
     2.0,
-    "a convention, below a trial of PostgreSQL that waited nine times as long with 1.9 times as much to do (bench/RESULTS.md)",
+    "a convention, below a trial of PostgreSQL that waited nine times as long with 1.9 times as much to do \
+     (bench/RESULTS.md)",
 );
 /// A link that is not full.
-pub const LINK_FREE: Threshold =
-    of("share of a link's rate at its peak that holds nothing back", 0.5, "a convention: half of it; no measurement is behind it");
+pub const LINK_FREE: Threshold = of(
+    "share of a link's rate at its peak that holds nothing back",
+    0.5,
+    "a convention: half of it; no measurement is behind it",
+);
 /// Writes that no disk is held back by.
-pub const WRITES_FREE: Threshold =
-    of("bytes a second that hold back no disk", 1e6, "the slowest disk that this project knows of writes fifty times as much in sequence");
+pub const WRITES_FREE: Threshold = of(
+    "bytes a second that hold back no disk",
+    1e6,
+    "the slowest disk that this project knows of writes fifty times as much in sequence",
+);
 /// A server that has enough to do.
 pub const CPUS_BUSY: Threshold =
     of("share of the CPUs from which on a server has enough to do", 0.8, "a convention; no measurement is behind it");
@@ -238,8 +272,11 @@ pub const DEAREST_ENTRY: Threshold = of(
     "a convention; no measurement is behind it",
 );
 /// Calls that a slower entry slows alike.
-pub const LIKE_AMOUNTS: Threshold =
-    of("part that other calls have of what a slower entry would cost them", 0.3, "a convention; no measurement is behind it");
+pub const LIKE_AMOUNTS: Threshold = of(
+    "part that other calls have of what a slower entry would cost them",
+    0.3,
+    "a convention; no measurement is behind it",
+);
 /// Growth in the server's own code.
 pub const MOST_OF_CPU: Threshold = of(
     "part of the growth on the CPUs that is in the server's own code",
@@ -247,29 +284,43 @@ pub const MOST_OF_CPU: Threshold = of(
     "a convention: code that works longer draws some of the kernel after it; no measurement is behind it",
 );
 /// Ticks of the server's own code.
-pub const TOLD_BY_TICKS: Threshold =
-    of("part of the traced growth of the server's own code that ticks count as user mode", 0.5, "by its meaning: most of it");
+pub const TOLD_BY_TICKS: Threshold = of(
+    "part of the traced growth of the server's own code that ticks count as user mode",
+    0.5,
+    "by its meaning: most of it",
+);
 /// Round trips of a transaction.
 pub const MORE_ROUND_TRIPS: Threshold = of(
     "times as many round trips of a transaction that are more",
     1.1,
-    "the load generator counts them itself, so that chance has no part in it; a smaller change makes less than what matters",
+    "the load generator counts them itself, so that chance has no part in it; a smaller change makes less than what \
+     matters",
 );
 /// Growth by the number of calls.
-pub const MOST_BY_NUMBER: Threshold =
-    of("part of the kernel's growth that the number of calls makes, at what each cost before", 0.5, "by its meaning: most of it");
+pub const MOST_BY_NUMBER: Threshold = of(
+    "part of the kernel's growth that the number of calls makes, at what each cost before",
+    0.5,
+    "by its meaning: most of it",
+);
 /// CPUs that have less to do.
-pub const LESS_BUSY: Threshold =
-    of("times as busy as before at most for CPUs that have less to do", 0.9, "a convention: a tenth less; no measurement is behind it");
+pub const LESS_BUSY: Threshold = of(
+    "times as busy as before at most for CPUs that have less to do",
+    0.9,
+    "a convention: a tenth less; no measurement is behind it",
+);
 /// A flush that takes as long.
 pub const SAME_COST: Threshold = of(
     "times as long for a flush that takes the same time",
     1.2,
-    "quantiles of flushes of one device vary by this from pass to pass; with more syncs on one device 0.5 to 1.2 (labs/tests/recorded)",
+    "quantiles of flushes of one device vary by this from pass to pass; with more syncs on one device 0.5 to 1.2 \
+     (labs/tests/recorded)",
 );
 /// Flushes that a device's milliseconds say little of.
-pub const FEW_FLUSHES: Threshold =
-    of("flushes whose milliseconds say little", 30.0, "by arithmetic: ten of less than a millisecond each may count as none");
+pub const FEW_FLUSHES: Threshold = of(
+    "flushes whose milliseconds say little",
+    30.0,
+    "by arithmetic: ten of less than a millisecond each may count as none",
+);
 /// Others' I/O beside ours.
 pub const MORE_BESIDE: Threshold = of(
     "growth of the part of our time in the device in which others' I/O is there too",
@@ -277,10 +328,14 @@ pub const MORE_BESIDE: Threshold = of(
     "a convention: a device that is slower for everybody has it unchanged; no measurement is behind it",
 );
 /// A handshake that is tried again.
-pub const HANDSHAKE_AGAIN: Threshold = of("seconds after which a handshake is tried again", 1.0, "`TCP_TIMEOUT_INIT`, include/net/tcp.h");
+pub const HANDSHAKE_AGAIN: Threshold =
+    of("seconds after which a handshake is tried again", 1.0, "`TCP_TIMEOUT_INIT`, include/net/tcp.h");
 /// An acknowledgement that is delayed.
-pub const DELAYED_ACK: Threshold =
-    of("seconds by which an acknowledgement is delayed, at least", 0.040, "`TCP_DELACK_MIN`, include/net/tcp.h, on x86 and ARM");
+pub const DELAYED_ACK: Threshold = of(
+    "seconds by which an acknowledgement is delayed, at least",
+    0.040,
+    "`TCP_DELACK_MIN`, include/net/tcp.h, on x86 and ARM",
+);
 /// What a count makes of a change.
 pub const MOST_OF_CHANGE: Threshold =
     of("part of the change that a count makes, times what each costs at least", 0.5, "by its meaning: most of it");
@@ -288,7 +343,8 @@ pub const MOST_OF_CHANGE: Threshold =
 pub const MANY_OVERFLOWS: Threshold = of(
     "overflows of the listen queue of a transaction, at any cost",
     0.001,
-    "with the plant 0.0016, each of which took seconds, as a handshake that is refused again waits twice as long (labs/tests/recorded)",
+    "with the plant 0.0016, each of which took seconds, as a handshake that is refused again waits twice as long \
+     (labs/tests/recorded)",
 );
 /// A segment that is sent again.
 pub const SENT_AGAIN: Threshold =
@@ -323,8 +379,11 @@ pub const LESSER_PART: Threshold = of(
 /// A change of which most was not followed.
 pub const HALF_OUTSIDE: Threshold = of("times what was followed for half of it to lie outside", 2.0, "by arithmetic");
 /// Waiting that a quota makes.
-pub const MOST_OF_WAITING: Threshold =
-    of("part of what requests waited for a CPU for which a quota stopped the server", 0.5, "by its meaning: most of it");
+pub const MOST_OF_WAITING: Threshold = of(
+    "part of what requests waited for a CPU for which a quota stopped the server",
+    0.5,
+    "by its meaning: most of it",
+);
 /// A change that makes a difference.
 pub const MOST_OF_DIFFERENCE: Threshold = of(
     "part of a difference, by logarithms, that a change makes by itself and is said to make",
@@ -332,16 +391,23 @@ pub const MOST_OF_DIFFERENCE: Threshold = of(
     "a convention: what is left is a fifth at most",
 );
 /// What is left of an uncertain change.
-pub const LEAST_LEFT: Threshold =
-    of("part of a change that is left at the lower end of its interval", 0.1, "a convention: a change of nothing has no shares");
+pub const LEAST_LEFT: Threshold = of(
+    "part of a change that is left at the lower end of its interval",
+    0.1,
+    "a convention: a change of nothing has no shares",
+);
 /// A cause that is named.
-pub const WORTH_NAMING: Threshold =
-    of("part of a difference between probes, by logarithms, that a cause must make to be named", 0.02, "a convention: a fiftieth");
+pub const WORTH_NAMING: Threshold = of(
+    "part of a difference between probes, by logarithms, that a cause must make to be named",
+    0.02,
+    "a convention: a fiftieth",
+);
 /// Calls that pay alike.
 pub const LIKE_ENTRIES: Threshold = of(
     "times the median, or part of it, within which calls pay a like amount for each entry",
     2.5,
-    "a convention: a call that also sleeps, copies or looks up a path pays a little more than the null call; no measurement is behind it",
+    "a convention: a call that also sleeps, copies or looks up a path pays a little more than the null call; no \
+     measurement is behind it",
 );
 /// Most of several rows.
 pub const MOST_OF_ROWS: Threshold =

@@ -1,4 +1,5 @@
-//! What is known by name of rows that state no descriptor: those of records of before, of published tables and of other tools' files.
+//! What is known by name of rows that state no descriptor: those of records of before, of published tables and of other
+//! tools' files.
 //!
 //! The list is closed. A probe or lab of today says in its descriptor what it is.
 
@@ -6,7 +7,8 @@ use super::table::{self, Table};
 use super::{Descriptor, Exercises, HostDependence, is_beyond_caches, lmbench_name};
 use crate::params::Params;
 
-/// Probes by what their names begin with, their table, and those of them that have a place in it, after those of families before.
+/// Probes by what their names begin with, their table, and those of them that have a place in it, after those of
+/// families before.
 static FAMILIES: &[(&str, &Table, &[&str])] = &[
     ("clock", &table::PROCESSOR, &[]),
     ("syscall", &table::SYSCALLS, &["null", "read", "write", "stat", "fstat", "open_close", "select", "poll", "epoll"]),
@@ -91,7 +93,8 @@ const CALLS: &[(&str, &[&str])] = &[
     ("fs.fdatasync", &["fdatasync"]),
 ];
 
-/// The descriptor of a probe's row by its name and parameters, which may be in two places: those that it has, and those that were taken out.
+/// The descriptor of a probe's row by its name and parameters, which may be in two places: those that it has, and those
+/// that were taken out.
 pub fn of_before(probe: &str, params: [&Params; 2]) -> Descriptor {
     let int = |key: &str| params.into_iter().find_map(|p| p.int(key));
     let (family, name) = probe.split_once('.').unwrap_or(("", ""));
@@ -184,15 +187,24 @@ mod tests {
             assert_eq!(row(probe, Params::new()).exercises, exercises, "{probe}");
         }
         let of = |probe: &str| row(probe, Params::new());
-        assert_eq!((of("thread.create").table, of("lmbench.null_io").table), (table::PROCESSES.clone(), table::SYSCALLS.clone()));
-        assert_eq!(["syscallx", "syscall", ""].map(|probe| of(probe).table), [const { &table::OTHER }; 3].map(Table::clone));
+        assert_eq!(
+            (of("thread.create").table, of("lmbench.null_io").table),
+            (table::PROCESSES.clone(), table::SYSCALLS.clone())
+        );
+        assert_eq!(
+            ["syscallx", "syscall", ""].map(|probe| of(probe).table),
+            [const { &table::OTHER }; 3].map(Table::clone)
+        );
         assert!(of("syscall.null").place < of("syscall.stat").place && of("syscall.new").place.is_none());
     }
 
     #[test]
     fn lmbench_names_carry_its_parameters() {
         let name = |probe: &str, params: Params| row(probe, params).lmbench;
-        assert_eq!(name("switch.ring", Params::new().with("tasks", 16).with("footprint", 65_536)).unwrap(), "16p/64K ctxsw");
+        assert_eq!(
+            name("switch.ring", Params::new().with("tasks", 16).with("footprint", 65_536)).unwrap(),
+            "16p/64K ctxsw"
+        );
         assert_eq!(name("switch.ring", Params::new().with("tasks", 16)), None);
         assert_eq!(name("fs.create", Params::new().with("size", 10_240)).unwrap(), "10K File Create");
         assert_eq!(name("fs.create", Params::new().with("size", 1)), None);
@@ -203,11 +215,16 @@ mod tests {
     fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
         let depends = |probe: &str, params: Params| row(probe, params).depends_on_host.is_some();
         let with = |key: &str, value: i64| Params::new().with(key, value);
-        assert!(depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10)));
+        assert!(
+            depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10))
+        );
         assert!(depends("process.fork", with("resident", 64 << 20)) && !depends("process.fork", with("resident", 0)));
         assert!(!depends("memory.read", with("size", 64 << 20)), "the good tenth");
         assert!(depends("memory.read", with("size", 64 << 20).with("threads", 1)), "a laboratory's median");
-        assert!(of_before("memory.latency", [&Params::new(), &with("size", 64 << 20)]).depends_on_host.is_some(), "taken out");
+        assert!(
+            of_before("memory.latency", [&Params::new(), &with("size", 64 << 20)]).depends_on_host.is_some(),
+            "taken out"
+        );
         assert!(depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096)));
         assert!(depends("fs.fsync", with("size", 4096)));
         assert!(depends("database.throughput", with("clients", 10)) && depends("web.latency", with("connections", 1)));

@@ -22,7 +22,8 @@ impl Table {
         Table { key: Cow::Borrowed(key), title: Cow::Borrowed(title) }
     }
 
-    /// Its place among the tables: those of the primitives and of our own labs in the order of [`ORDER`], others after them.
+    /// Its place among the tables: those of the primitives and of our own labs in the order of [`ORDER`], others after
+    /// them.
     pub fn place(&self) -> usize {
         ORDER.iter().position(|table| table.key == self.key).unwrap_or(ORDER.len())
     }

@@ -1,6 +1,8 @@
 //! What followed requests may say, and their strings made safe to show.
 
-use super::{Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow};
+use super::{
+    Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow,
+};
 use crate::range::{amounts, each, no_more};
 use crate::stacks::{self, MOST_GRAPHS};
 use crate::text::clean_short;
@@ -65,7 +67,11 @@ pub(crate) fn clean(p: &mut Paths) {
 }
 
 fn share(what: &str, value: f64) -> Result<(), String> {
-    if (0.0..=1.0 + ROUNDING).contains(&value) { Ok(()) } else { Err(format!("{what} is {value}, no share from 0 to 1")) }
+    if (0.0..=1.0 + ROUNDING).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{what} is {value}, no share from 0 to 1"))
+    }
 }
 
 fn latency(l: &Latency) -> Result<(), String> {
@@ -149,7 +155,10 @@ mod tests {
             ("more than 6", |p| p.graphs = vec![RequestStacks::default(); 7]),
             ("graphs[0]: a stack has function 3", |p| {
                 let stack = Stack { frames: vec![3], samples: 1 };
-                p.graphs = vec![RequestStacks { stacks: Stacks { stacks: vec![stack], ..Stacks::default() }, ..RequestStacks::default() }];
+                p.graphs = vec![RequestStacks {
+                    stacks: Stacks { stacks: vec![stack], ..Stacks::default() },
+                    ..RequestStacks::default()
+                }];
             }),
             ("slowest[0]: spans[1] begins before", |p| p.slowest[0].spans[1].at = 0.0),
             ("slowest[1]: its last span ends after it", |p| p.slowest[1].seconds /= 2.0),

@@ -1,4 +1,5 @@
-//! What was changed to decide between causes, as a table: the change, the requests without and with it, and their answer.
+//! What was changed to decide between causes, as a table: the change, the requests without and with it, and their
+//! answer.
 
 use fingerpost_diagnose::deciding::verdict;
 use fingerpost_record::unit::significant;
@@ -101,13 +102,20 @@ mod tests {
     fn a_runs_own_experiments_change_its_verdict() {
         let mut run = fixture::followed::slow_locks();
         let before = super::super::of_run(&run);
-        let made = Experiment { workload: before[0].workload.clone(), params: before[0].params.clone(), ..fixture::experiment() };
+        let made = Experiment {
+            workload: before[0].workload.clone(),
+            params: before[0].params.clone(),
+            ..fixture::experiment()
+        };
         let other = Experiment { workload: "another".into(), ..made.clone() };
         run.experiments = vec![other, made];
         let e = super::super::of_run(&run).swap_remove(0);
         assert_eq!(e.experiments.len(), 1, "the other was made on something else");
         assert!(before[0].findings.iter().all(|f| f.cause != "cpu.quota" || !f.status.accuses()));
         let e = Explanation { findings: e.findings.into_iter().filter(|f| f.cause == "cpu.quota").collect(), ..e };
-        assert_eq!((e.findings[0].cause.as_str(), e.findings[0].status), ("cpu.quota", fingerpost_record::Status::Guilty));
+        assert_eq!(
+            (e.findings[0].cause.as_str(), e.findings[0].status),
+            ("cpu.quota", fingerpost_record::Status::Guilty)
+        );
     }
 }

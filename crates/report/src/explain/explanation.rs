@@ -75,7 +75,11 @@ impl Explanation {
             check: paths.and_then(check),
             client: None,
             mapped: mapped(&totals).map(|m| m.sentence),
-            threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
+            threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) {
+                Vec::new()
+            } else {
+                threads(&totals)
+            },
             paths: paths.cloned(),
             findings,
             experiments: Vec::new(),
@@ -86,7 +90,10 @@ impl Explanation {
 
 /// How threads were seen.
 pub fn source(observations: &[Observation]) -> String {
-    observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
+    observations
+        .iter()
+        .find(|o| o.observer == "threads")
+        .map_or("no observer of threads".to_owned(), |o| o.source.clone())
 }
 
 /// The workload under which a record has a service.
@@ -104,7 +111,9 @@ pub(super) fn worded(finding: Finding, workload: &str, totals: &Readings) -> Fin
     for text in &mut finding.evidence {
         *text = text.replace("server user code", OWN_CODE);
         *text = if programs {
-            text.replace("per transaction", "in all").replace("of a request", "of the program's time").replace("the server", "the program")
+            text.replace("per transaction", "in all")
+                .replace("of a request", "of the program's time")
+                .replace("the server", "the program")
         } else {
             text.replace("transaction", "request").replace(
                 "the client shares the server's CPUs; it did not find itself to be the limit",

@@ -1,4 +1,5 @@
-//! What followed requests add to an explanation: the classes of requests beside each other, the chains of waits, the slowest requests.
+//! What followed requests add to an explanation: the classes of requests beside each other, the chains of waits, the
+//! slowest requests.
 
 use fingerpost_diagnose::check::Check;
 use fingerpost_diagnose::places::chain;
@@ -51,17 +52,24 @@ pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool
 
 fn latency(l: &Latency) -> String {
     let requests = counted(l.count, "request");
-    format!("{requests}, mean {}, median {}, 90 % within {}, 99 % within {}", time(l.mean), time(l.p50), time(l.p90), time(l.p99))
+    format!(
+        "{requests}, mean {}, median {}, 90 % within {}, 99 % within {}",
+        time(l.mean),
+        time(l.p50),
+        time(l.p90),
+        time(l.p99)
+    )
 }
 
-/// Rows of the table of classes: the parts of all requests in the order of their size, what is small together, the rest last.
+/// Rows of the table of classes: the parts of all requests in the order of their size, what is small together, the rest
+/// last.
 pub(crate) fn rows(slow: &SlowOnes) -> Vec<SlowPart> {
-    let (mut large, small): (Vec<SlowPart>, Vec<SlowPart>) = slow
-        .parts
-        .iter()
-        .cloned()
-        .partition(|p| [p.all.share, p.middle.share, p.slow.share].iter().any(|share| *share >= SMALL) || p.component == NOT_FOLLOWED);
-    large.sort_by(|a, b| (a.component == NOT_FOLLOWED).cmp(&(b.component == NOT_FOLLOWED)).then(b.all.share.total_cmp(&a.all.share)));
+    let (mut large, small): (Vec<SlowPart>, Vec<SlowPart>) = slow.parts.iter().cloned().partition(|p| {
+        [p.all.share, p.middle.share, p.slow.share].iter().any(|share| *share >= SMALL) || p.component == NOT_FOLLOWED
+    });
+    large.sort_by(|a, b| {
+        (a.component == NOT_FOLLOWED).cmp(&(b.component == NOT_FOLLOWED)).then(b.all.share.total_cmp(&a.all.share))
+    });
     if let Some(mut sum) = small.first().cloned() {
         for p in &small[1..] {
             for (to, from) in [(&mut sum.all, p.all), (&mut sum.middle, p.middle), (&mut sum.slow, p.slow)] {
@@ -116,8 +124,11 @@ pub(super) fn classes(slow: &SlowOnes) -> Grid {
 
 /// The leaves at the end of chains, the largest first; of those below [`SMALL`] none.
 pub(crate) fn chains(paths: &Paths) -> Vec<&Leaf> {
-    let mut leaves: Vec<&Leaf> =
-        paths.leaves.iter().filter(|l| !l.chain.is_empty() && (l.all.share >= SMALL || l.slow.share >= SMALL)).collect();
+    let mut leaves: Vec<&Leaf> = paths
+        .leaves
+        .iter()
+        .filter(|l| !l.chain.is_empty() && (l.all.share >= SMALL || l.slow.share >= SMALL))
+        .collect();
     leaves.sort_by(|a, b| (b.all.share.max(b.slow.share)).total_cmp(&a.all.share.max(a.slow.share)));
     leaves
 }
@@ -151,11 +162,19 @@ pub(super) fn slowest_grid(paths: &Paths) -> Grid {
         // Those that can be seen on a bar.
         let seen = slow.spans.iter().filter(|s| s.seconds * BAR as f64 >= slow.seconds / 2.0);
         for span in longest(seen, STRETCHES) {
-            let name =
-                if span.chain.is_empty() { span.component.clone() } else { format!("{} → {}", span.chain.join(" → "), span.component) };
+            let name = if span.chain.is_empty() {
+                span.component.clone()
+            } else {
+                format!("{} → {}", span.chain.join(" → "), span.component)
+            };
             let whole = slow.seconds.max(f64::MIN_POSITIVE);
-            let cells =
-                vec![clean(&name), clean(&span.whom), time(span.at), time(span.seconds), bar(span.at / whole, span.seconds / whole)];
+            let cells = vec![
+                clean(&name),
+                clean(&span.whom),
+                time(span.at),
+                time(span.seconds),
+                bar(span.at / whole, span.seconds / whole),
+            ];
             grid.lines.push(Line::Cells(cells, Tone::Plain));
         }
     }

@@ -16,7 +16,8 @@ const LEAST_SAMPLES: u64 = 100;
 /// Characters of a name on a screen.
 const LONGEST: usize = 60;
 
-/// The functions that had the CPU themselves, the most first, and how many samples that is of; none where too few were taken.
+/// The functions that had the CPU themselves, the most first, and how many samples that is of; none where too few were
+/// taken.
 pub fn most(paths: &Paths) -> Option<(Vec<Function>, u64)> {
     let stacks = paths.stacks.as_ref().filter(|s| s.counted() >= LEAST_SAMPLES)?;
     let found = stacks.own().into_iter().filter(|f| f.own >= WORTH_NAMING).take(SHOWN).collect::<Vec<_>>();
@@ -37,7 +38,11 @@ const KERNEL: &str = " (kernel)";
 /// The table of a screen.
 pub fn grid(paths: &Paths) -> Grid {
     let Some((found, samples)) = most(paths) else { return Grid::default() };
-    let mut grid = Grid::titled([("on a CPU in", Align::Left, 0), ("itself", Align::Right, 0), ("with what it calls", Align::Right, 2)]);
+    let mut grid = Grid::titled([
+        ("on a CPU in", Align::Left, 0),
+        ("itself", Align::Right, 0),
+        ("with what it calls", Align::Right, 2),
+    ]);
     for f in found {
         grid.lines.push(Line::Cells(vec![short(&f.name), percent(f.own), percent(f.whole)], crate::style::Tone::Plain));
     }
@@ -48,8 +53,13 @@ pub fn grid(paths: &Paths) -> Grid {
 /// The rows of a table in Markdown.
 pub fn markdown(title: &str, stacks: &Stacks, escape: impl Fn(&str) -> String) -> String {
     let rows = stacks.own().into_iter().filter(|f| f.own >= WORTH_NAMING / 3.0).take(4 * SHOWN);
-    let rows: Vec<String> = rows.map(|f| format!("| {} | {} | {} |\n", escape(&f.name), percent(f.own), percent(f.whole))).collect();
-    format!("| {title} ({} samples) | itself | with what it calls |\n| --- | ---: | ---: |\n{}\n", stacks.samples.max(1), rows.concat())
+    let rows: Vec<String> =
+        rows.map(|f| format!("| {} | {} | {} |\n", escape(&f.name), percent(f.own), percent(f.whole))).collect();
+    format!(
+        "| {title} ({} samples) | itself | with what it calls |\n| --- | ---: | ---: |\n{}\n",
+        stacks.samples.max(1),
+        rows.concat()
+    )
 }
 
 /// What stacks of requests are of, as the head of a column.
@@ -85,9 +95,16 @@ mod tests {
     #[test]
     fn the_functions_with_most_samples_are_named_and_few_samples_name_none() {
         assert_eq!(named(&paths(1000), false).as_deref(), Some("Its CPU time goes mostly to sort_rows (60.0 %)."));
-        assert_eq!(named(&paths(1000), true).as_deref(), Some("Its CPU time goes mostly to copy_page (kernel) (40.0 %)."));
+        assert_eq!(
+            named(&paths(1000), true).as_deref(),
+            Some("Its CPU time goes mostly to copy_page (kernel) (40.0 %).")
+        );
         assert_eq!(named(&paths(50), false), None);
-        assert_eq!(grid(&paths(1000)).lines.len(), 4, "the titles, two functions that were seen on a CPU, and the note");
+        assert_eq!(
+            grid(&paths(1000)).lines.len(),
+            4,
+            "the titles, two functions that were seen on a CPU, and the note"
+        );
     }
 
     #[test]

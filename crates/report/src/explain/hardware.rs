@@ -23,7 +23,8 @@ pub fn grid(e: &Explanation) -> Grid {
         return grid;
     }
     let totals = Readings::of(&e.observations);
-    let told: Vec<String> = CLASSES.iter().filter_map(|(class, words)| Some(format!("{words} {}", figures(&totals, class)?))).collect();
+    let told: Vec<String> =
+        CLASSES.iter().filter_map(|(class, words)| Some(format!("{words} {}", figures(&totals, class)?))).collect();
     if !told.is_empty() {
         grid.lines.push(Line::Labelled("counters".into(), clean(&told.join("; ")), Tone::Plain));
     }
@@ -34,7 +35,8 @@ fn figures(totals: &Readings, class: &str) -> Option<String> {
     let of = |event: &str| totals.known(&format!("hardware.{event}.{class}"));
     let instructions = of("instructions").filter(|n| *n >= LEAST)?;
     let each = |event: &str| of(event).map(|n| n / instructions * 1000.0);
-    let mut words = of("cycles").filter(|c| *c > 0.0).map(|c| format!("{} instructions a cycle", significant(instructions / c)))?;
+    let mut words =
+        of("cycles").filter(|c| *c > 0.0).map(|c| format!("{} instructions a cycle", significant(instructions / c)))?;
     let missed: Vec<String> = [("cache_misses", "cache"), ("dtlb_misses", "TLB")]
         .into_iter()
         .filter_map(|(event, name)| Some(format!("{} {name}", significant(each(event)?))))
@@ -62,7 +64,8 @@ mod tests {
             totals: totals.iter().map(|(k, v)| (format!("hardware.{k}"), *v)).collect(),
             ..Observation::default()
         };
-        grid(&Explanation::new("service", &Params::new(), &StepFigures::default(), None, vec![observation])).render(&Style::default())
+        grid(&Explanation::new("service", &Params::new(), &StepFigures::default(), None, vec![observation]))
+            .render(&Style::default())
     }
 
     #[test]
@@ -77,7 +80,10 @@ mod tests {
             ("instructions.client", 7.0),
             ("cycles.client", 3.0),
         ]);
-        assert!(text.contains("with a request 2.000 instructions a cycle, 1.500 cache misses per 1000 instructions"), "{text}");
+        assert!(
+            text.contains("with a request 2.000 instructions a cycle, 1.500 cache misses per 1000 instructions"),
+            "{text}"
+        );
         assert!(text.contains("with one of the slowest 1 % 0.5000 instructions a cycle, 10.00 cache misses"), "{text}");
         assert!(!text.contains("clients") && !text.contains("TLB"), "{text}");
         assert_eq!(shown(&[]), "");

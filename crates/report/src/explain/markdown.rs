@@ -15,10 +15,17 @@ use crate::words::{clean, percent, time};
 const CHAINS: usize = 20;
 
 fn escape(text: &str) -> String {
-    clean(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`").replace('*', "\\*").replace('[', "\\[")
+    clean(text)
+        .replace('\\', "\\\\")
+        .replace('|', "\\|")
+        .replace('<', "&lt;")
+        .replace('`', "\\`")
+        .replace('*', "\\*")
+        .replace('[', "\\[")
 }
 
-/// Explanations of steps in Markdown, with an empty line between them; what all of them have alike is told once, above them.
+/// Explanations of steps in Markdown, with an empty line between them; what all of them have alike is told once, above
+/// them.
 pub fn markdown(explanations: &[Explanation]) -> String {
     let steps = steps(explanations);
     let all = steps.all().map(|all| format!("All steps below: {}\n", escape(&all)));
@@ -29,7 +36,8 @@ pub fn markdown(explanations: &[Explanation]) -> String {
 fn of_one(e: &Explanation, name: &str) -> String {
     let mut text = format!("## {}\n\n{}\n\n", escape(name), escape(&headline(e)));
     if let Some(client) = &e.client {
-        let notes: Vec<String> = client.notes.iter().chain([&client.who]).map(|note| format!("- {}\n", escape(note))).collect();
+        let notes: Vec<String> =
+            client.notes.iter().chain([&client.who]).map(|note| format!("- {}\n", escape(note))).collect();
         text.push_str(&format!("**{}**\n\n{}\n", escape(&client.sentence), notes.concat()));
     }
     text.push_str(&if e.slow.is_some() {
@@ -69,7 +77,8 @@ fn of_experiments(e: &Explanation) -> String {
     let row = |e| format!("| {} |\n", cells(e).map(|cell| escape(&cell)).join(" | "));
     let rows: Vec<String> = e.experiments.iter().map(row).collect();
     format!(
-        "\n| changed for short stretches | without | with it | times faster | requests |\n| --- | ---: | ---: | ---: | --- |\n{}",
+        "\n| changed for short stretches | without | with it | times faster | requests |\n| --- | ---: | ---: | ---: | \
+         --- |\n{}",
         rows.concat()
     )
 }
@@ -79,9 +88,15 @@ fn of_requests(e: &Explanation) -> String {
     let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return String::new() };
     let mut text = format!("{}\n\n", escape(&slow.sentence));
     for (sentence, warning) in account(paths, e.check.as_ref()) {
-        text.push_str(&if warning { format!("- **{}**\n", escape(&sentence)) } else { format!("- {}\n", escape(&sentence)) });
+        text.push_str(&if warning {
+            format!("- **{}**\n", escape(&sentence))
+        } else {
+            format!("- {}\n", escape(&sentence))
+        });
     }
-    text.push_str("\n| where a request's time went | layer | all | share | middle | slowest 1 % | of the difference |\n");
+    text.push_str(
+        "\n| where a request's time went | layer | all | share | middle | slowest 1 % | of the difference |\n",
+    );
     text.push_str("| --- | --- | ---: | ---: | ---: | ---: | ---: |\n");
     for p in rows(slow) {
         text.push_str(&format!(
@@ -116,7 +131,13 @@ fn of_threads(e: &Explanation) -> String {
     }
     let mut text = "| what the threads did | layer | time | of their life |\n| --- | --- | ---: | ---: |\n".to_owned();
     for s in &e.threads {
-        text.push_str(&format!("| {} | {} | {} | {} |\n", escape(&s.state), s.layer, time(s.seconds), percent(s.share)));
+        text.push_str(&format!(
+            "| {} | {} | {} | {} |\n",
+            escape(&s.state),
+            s.layer,
+            time(s.seconds),
+            percent(s.share)
+        ));
     }
     text.push('\n');
     text
@@ -130,6 +151,10 @@ fn of_budget(e: &Explanation) -> String {
         text.push_str(&format!("| {component} | {} | {seconds} | {} |\n", p.layer, percent(p.share)));
     }
     let rest = e.budget.unexplained;
-    text.push_str(&format!("| unexplained | | {} | {} |\n\n", time(rest * e.budget.seconds_per_transaction), percent(rest)));
+    text.push_str(&format!(
+        "| unexplained | | {} | {} |\n\n",
+        time(rest * e.budget.seconds_per_transaction),
+        percent(rest)
+    ));
     text
 }

@@ -24,7 +24,9 @@ struct Waited {
 impl Waited {
     fn of(paths: &Paths) -> Waited {
         let found = places(paths);
-        let share = |wanted: &[Place]| wanted.iter().filter_map(|p| found.get(p)).fold(0.0, |sum, place| sum + place.share.share);
+        let share = |wanted: &[Place]| {
+            wanted.iter().filter_map(|p| found.get(p)).fold(0.0, |sum, place| sum + place.share.share)
+        };
         Waited {
             cpu: share(&[Place::CpuOther]),
             disk: share(&[Place::DiskBehindOthers, Place::DiskBesideOthers]),
@@ -93,13 +95,17 @@ pub fn grid(paths: &Paths, observations: &[Observation]) -> Grid {
     let waited = Waited::of(paths);
     let mut line = |label: &str, text: String, tone| grid.lines.push(Line::Labelled(label.into(), clean(&text), tone));
     let Some((all, mut groups)) = used(&Readings::of(observations)) else {
-        let why = observation.source.strip_prefix("none: ").unwrap_or("the kernel tells no other control groups apart here");
+        let why =
+            observation.source.strip_prefix("none: ").unwrap_or("the kernel tells no other control groups apart here");
         line("neighbours", format!("{}; {why}", waited.words()), Tone::Doubtful);
         return grid;
     };
     groups.retain(|(_, used)| is_busy(used, &waited));
     groups.sort_by(|a, b| {
-        b.1[0].unwrap_or(0.0).total_cmp(&a.1[0].unwrap_or(0.0)).then(b.1[1].unwrap_or(0.0).total_cmp(&a.1[1].unwrap_or(0.0)))
+        b.1[0]
+            .unwrap_or(0.0)
+            .total_cmp(&a.1[0].unwrap_or(0.0))
+            .then(b.1[1].unwrap_or(0.0).total_cmp(&a.1[1].unwrap_or(0.0)))
     });
     let told = words(&all, &waited);
     let verdict = match (groups.is_empty(), told.is_empty()) {
@@ -130,7 +136,10 @@ mod tests {
             totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
             ..Observation::default()
         };
-        let seen = [observation("cpu", "/proc counters", &[("elapsed.seconds", 10.0)]), observation("neighbours", source, totals)];
+        let seen = [
+            observation("cpu", "/proc counters", &[("elapsed.seconds", 10.0)]),
+            observation("neighbours", source, totals),
+        ];
         grid(&followed::slow_locks().paths[0], &seen).render(&crate::style::Style::default())
     }
 
@@ -138,7 +147,12 @@ mod tests {
     fn a_busy_group_is_named_and_idle_ones_are_cleared() {
         let busy = told(
             "control groups' counters",
-            &[("group.cpu.seconds", 9.0), ("group.cpu./backup.seconds", 9.0), ("group.disk.bytes", 5e8), ("group.disk./backup.bytes", 5e8)],
+            &[
+                ("group.cpu.seconds", 9.0),
+                ("group.cpu./backup.seconds", 9.0),
+                ("group.disk.bytes", 5e8),
+                ("group.disk./backup.bytes", 5e8),
+            ],
         );
         assert!(busy.contains("/backup: 0.90 CPUs") && busy.contains("a request waited"), "{busy}");
         let idle = told(
@@ -152,8 +166,12 @@ mod tests {
     fn inside_a_container_it_is_said_that_the_rest_cannot_be_told() {
         let inside = told("none: this is inside a container, from which the host is not seen", &[]);
         assert!(inside.contains("inside a container") && !inside.contains("idle"), "{inside}");
-        let apart = told("control groups' counters", &[("group.memory.bytes", 5e9), ("group.memory./backup.bytes", 5e9)]);
-        assert!(!apart.contains("CPUs") && !apart.contains("-0") && !apart.contains("backup"), "what is not told is not zero: {apart}");
+        let apart =
+            told("control groups' counters", &[("group.memory.bytes", 5e9), ("group.memory./backup.bytes", 5e9)]);
+        assert!(
+            !apart.contains("CPUs") && !apart.contains("-0") && !apart.contains("backup"),
+            "what is not told is not zero: {apart}"
+        );
         assert_eq!(grid(&Paths::default(), &[]).lines.len(), 0);
     }
 }

@@ -38,11 +38,16 @@ pub(super) fn share(f: &Finding) -> String {
 
 /// The suspects with their figures, in the order in which they are given, each with at most so many lines of evidence.
 pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
-    let mut grid =
-        Grid::titled([("suspect", Align::Left, 0), ("cause", Align::Left, 1), ("verdict", Align::Left, 0), ("share", Align::Right, 0)]);
+    let mut grid = Grid::titled([
+        ("suspect", Align::Left, 0),
+        ("cause", Align::Left, 1),
+        ("verdict", Align::Left, 0),
+        ("share", Align::Right, 0),
+    ]);
     for f in findings {
         let label = fingerpost_diagnose::label(&f.cause);
-        grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), f.status.as_str().into(), share(f)], tone(f.status)));
+        grid.lines
+            .push(Line::Cells(vec![clean(label), clean(&f.cause), f.status.as_str().into(), share(f)], tone(f.status)));
         grid.lines.extend(f.evidence.iter().take(evidence).map(|e| Line::Note(clean(e), Tone::Faint)));
     }
     grid.lines.extend(overlapping(findings, None).map(|sentence| Line::Note(sentence, Tone::Plain)));

@@ -22,7 +22,8 @@ pub fn render(explanations: &[Explanation], style: &Style) -> String {
     all.into_iter().chain(each).collect::<Vec<String>>().join("\n")
 }
 
-/// One explanation: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them, too.
+/// One explanation: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them,
+/// too.
 fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
     if style.wide || e.workload == WORKLOAD {
         return render_whole(e, name, style);
@@ -30,7 +31,8 @@ fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
     let accused = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
     let mut text = render_whole(&Explanation { findings: accused, ..e.clone() }, name, style);
     for status in [Status::Cleared, Status::NotJudged] {
-        let of: Vec<&str> = e.findings.iter().filter(|f| f.status == status).map(|f| fingerpost_diagnose::label(&f.cause)).collect();
+        let of: Vec<&str> =
+            e.findings.iter().filter(|f| f.status == status).map(|f| fingerpost_diagnose::label(&f.cause)).collect();
         if !of.is_empty() {
             let line = Line::Labelled(status.as_str().into(), clean(&of.join(", ")), Tone::Faint);
             text.push_str(&Grid { columns: Vec::new(), lines: vec![line] }.render(style));
@@ -69,13 +71,21 @@ fn picture(e: &Explanation, style: &Style) -> String {
         let mut sentences = Grid { columns: Vec::new(), lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)] };
         let account = followed::account(paths, e.check.as_ref());
         sentences.lines.extend(e.mapped.iter().map(|s| Line::Note(mapped_line(s), Tone::Faint)));
-        sentences.lines.extend(account.into_iter().map(|(s, warning)| Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })));
+        sentences.lines.extend(
+            account.into_iter().map(|(s, warning)| Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })),
+        );
         let states = if e.threads.is_empty() { Grid::default() } else { threads_grid(&e.threads) };
-        let grids = [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths), states];
-        let shown: Vec<String> = grids.iter().filter(|grid| !grid.lines.is_empty()).map(|grid| grid.render(style)).collect();
+        let grids =
+            [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths), states];
+        let shown: Vec<String> =
+            grids.iter().filter(|grid| !grid.lines.is_empty()).map(|grid| grid.render(style)).collect();
         return shown.join("\n");
     }
-    if e.budget.parts.is_empty() { threads_grid(&e.threads).render(style) } else { budget_grid(&e.budget).render(style) }
+    if e.budget.parts.is_empty() {
+        threads_grid(&e.threads).render(style)
+    } else {
+        budget_grid(&e.budget).render(style)
+    }
 }
 
 fn budget_grid(budget: &Budget) -> Grid {

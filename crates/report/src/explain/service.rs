@@ -1,5 +1,5 @@
-//! A running service on one screen: the answer first, then the figures, the budget, the suspects, who else is involved, and the commands
-//! to look closer.
+//! A running service on one screen: the answer first, then the figures, the budget, the suspects, who else is involved,
+//! and the commands to look closer.
 
 use fingerpost_compare::Comparison;
 use fingerpost_diagnose::places::Place;
@@ -59,8 +59,8 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
     format!("{title}\n{}", shown.join("\n"))
 }
 
-/// What requests did lately, while they are still watched: a sentence, and the parts of their time, the largest first. Nothing where none
-/// was followed.
+/// What requests did lately, while they are still watched: a sentence, and the parts of their time, the largest first.
+/// Nothing where none was followed.
 pub fn lately(paths: &Paths) -> Option<(String, Vec<SlowPart>)> {
     let mut slow = slow_ones(paths)?;
     let sentence = first_sentence(paths, &slow.parts, false);
@@ -115,23 +115,33 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         let [p50, p90, p99] = [paths.latency.p50, paths.latency.p90, paths.latency.p99].map(time);
         let (rate, followed, slowed) = (significant(paths.rate()), paths.followed, slowed(paths));
         format!(
-            "{rate} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {followed} requests followed in {seen} of its time, by \
+            "{rate} requests/s, median {p50}, 90 % within {p90}, 99 % within {p99}: {followed} requests followed in \
+             {seen} of its time, by \
              {source}{slowed}"
         )
     };
     lines.push(Line::Note(figures, Tone::Faint));
     lines.extend(e.mapped.iter().map(|sentence| Line::Note(mapped_line(sentence), Tone::Faint)));
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
-        let text = format!("{} of the time could not be followed: no cause is guilty by this", percent(paths.not_followed));
+        let text =
+            format!("{} of the time could not be followed: no cause is guilty by this", percent(paths.not_followed));
         lines.push(Line::Note(text, Tone::Doubtful));
     }
-    lines.extend(account(paths, e.check.as_ref()).into_iter().filter(|(_, warning)| *warning).map(|(s, _)| Line::Note(s, Tone::Doubtful)));
+    lines.extend(
+        account(paths, e.check.as_ref())
+            .into_iter()
+            .filter(|(_, warning)| *warning)
+            .map(|(s, _)| Line::Note(s, Tone::Doubtful)),
+    );
     Grid { columns: Vec::new(), lines }
 }
 
-/// What following takes of each request, where that is worth telling: more come, and each is shorter, when nobody looks.
+/// What following takes of each request, where that is worth telling: more come, and each is shorter, when nobody
+/// looks.
 fn slowed(paths: &Paths) -> String {
-    paths.noticeable_recording().map_or(String::new(), |cost| format!(", which takes {} for each meanwhile", time(cost)))
+    paths
+        .noticeable_recording()
+        .map_or(String::new(), |cost| format!(", which takes {} for each meanwhile", time(cost)))
 }
 
 /// The cause that is accused first, in words, where the time that requests spent does not tell it by itself.
@@ -153,7 +163,9 @@ fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
 
 /// What most of the time goes to, in a sentence.
 fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
-    let Some(most) = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share)) else { return "Nothing was seen.".into() };
+    let Some(most) = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share)) else {
+        return "Nothing was seen.".into();
+    };
     let who = if programs { "The program spends" } else { "Requests spend" };
     let whose = if programs { "its" } else { "their" };
     let how_much = if most.all.share > 0.5 { "most" } else { "the largest part" };
@@ -175,7 +187,14 @@ fn budget(parts: &[SlowPart], programs: bool) -> Grid {
     for p in parts.iter().take(PARTS) {
         let slowest = if programs { String::new() } else { time(p.slow.seconds) };
         let name = if p.component == "server user code" { OWN_CODE } else { &p.component };
-        let cells = vec![clean(name), p.layer.to_string(), time(p.all.seconds), percent(p.all.share), slowest, bar(start, p.all.share)];
+        let cells = vec![
+            clean(name),
+            p.layer.to_string(),
+            time(p.all.seconds),
+            percent(p.all.share),
+            slowest,
+            bar(start, p.all.share),
+        ];
         grid.lines.push(Line::Cells(cells, Tone::Plain));
         start += p.all.share;
     }
@@ -204,7 +223,9 @@ fn suspects(e: &Explanation) -> Grid {
 /// Others who had what requests waited for: a process, and its control group where that is not the service's.
 fn others(paths: &Paths, programs: bool) -> Grid {
     let mut found: Vec<(&str, &str, f64, f64)> = Vec::new();
-    for leaf in paths.leaves.iter().filter(|l| !matches!(l.whom.as_str(), "" | "the server itself" | "the client" | "idle CPU")) {
+    for leaf in
+        paths.leaves.iter().filter(|l| !matches!(l.whom.as_str(), "" | "the server itself" | "the client" | "idle CPU"))
+    {
         let (_, component) = Place::of(leaf).component(leaf);
         match found.iter_mut().find(|f| f.0 == leaf.whom && f.1 == component) {
             Some(known) => {
@@ -219,8 +240,12 @@ fn others(paths: &Paths, programs: bool) -> Grid {
     if found.is_empty() {
         return Grid::default();
     }
-    let mut grid =
-        Grid::titled([("who else", Align::Left, 0), ("in", Align::Left, 1), ("all", Align::Right, 0), ("slowest 1 %", Align::Right, 0)]);
+    let mut grid = Grid::titled([
+        ("who else", Align::Left, 0),
+        ("in", Align::Left, 1),
+        ("all", Align::Right, 0),
+        ("slowest 1 %", Align::Right, 0),
+    ]);
     for (whom, component, all, slow) in found.into_iter().take(OTHERS) {
         let slow = if programs { String::new() } else { percent(slow) };
         grid.lines.push(Line::Cells(vec![clean(whom), clean(component), percent(all), slow], Tone::Plain));
@@ -261,7 +286,8 @@ mod tests {
 
     #[test]
     fn the_answer_comes_first_and_all_fits_on_one_screen() {
-        let text = screen(&explanation(&[("server.call.read.count", 1300.0), ("other.cpu.seconds", 0.5)]), &Style::default());
+        let text =
+            screen(&explanation(&[("server.call.read.count", 1300.0), ("other.cpu.seconds", 0.5)]), &Style::default());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "service name=shop");
         assert!(lines[1].contains("Requests spend the largest part of their time"), "{text}");
@@ -279,7 +305,10 @@ mod tests {
         assert!(sentence.starts_with("Requests spend the largest part of their time"), "{sentence}");
         let mut larger = parts.clone();
         larger[0].all.share = 0.6;
-        assert!(first_sentence(&followed::slow_locks().paths[0], &larger, true).starts_with("The program spends most of its time"));
+        assert!(
+            first_sentence(&followed::slow_locks().paths[0], &larger, true)
+                .starts_with("The program spends most of its time")
+        );
         assert!(parts.is_sorted_by(|a, b| a.all.share >= b.all.share) && parts.iter().any(|p| p.component == OWN_CODE));
         assert!(lately(&Paths::default()).is_none());
     }
@@ -287,7 +316,8 @@ mod tests {
     #[test]
     fn what_following_takes_of_short_requests_is_told() {
         let mut paths = followed::slow_locks().paths.remove(0);
-        let of_a_request = |share: f64, paths: &Paths| share * paths.latency.mean * paths.requests() / paths.events as f64;
+        let of_a_request =
+            |share: f64, paths: &Paths| share * paths.latency.mean * paths.requests() / paths.events as f64;
         paths.event_cost = of_a_request(0.02, &paths);
         assert_eq!(slowed(&paths), "", "little of it is no news");
         paths.event_cost = of_a_request(0.1, &paths);
@@ -314,7 +344,10 @@ mod tests {
     #[test]
     fn a_program_without_requests_is_told_as_one() {
         let text = screen(&explanation(&[(PROGRAMS, 1.0), ("server.call.read.count", 1300.0)]), &Style::default());
-        assert!(text.contains("The program spends the largest part of its time") && text.contains("No request came to it"), "{text}");
+        assert!(
+            text.contains("The program spends the largest part of its time") && text.contains("No request came to it"),
+            "{text}"
+        );
         for word in ["transaction", "request's", "of a request", "the server used"] {
             assert!(!text.contains(word), "“{word}” in {text}");
         }

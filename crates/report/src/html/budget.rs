@@ -37,18 +37,36 @@ pub fn section(run: &Run) -> Option<Section> {
     }
     let used = |layer: &Layer| run.budgets.iter().flat_map(|b| &b.parts).any(|p| p.layer == *layer && p.share > 0.0);
     // A request that was followed is one turn on a connection; where several make a transaction, budgets are of that.
-    let turn = |b: &Budget| run.paths.iter().any(|p| p.workload == b.workload && p.params == b.params && p.followed == b.transactions);
+    let turn = |b: &Budget| {
+        run.paths.iter().any(|p| p.workload == b.workload && p.params == b.params && p.followed == b.transactions)
+    };
     let word = if run.budgets.iter().all(turn) { "request" } else { "transaction" };
     let steps = Steps::of(run.budgets.iter().map(|b| (b.workload.as_str(), &b.params)));
     let body = html! {
-        p { "The time of one " (word) @if let Some(all) = steps.all() { " of " (all) } ", part by part. What could not be followed (in older records: not put down to a part) is always shown, as unexplained." }
+        p {
+            "The time of one "
+            (word)
+            @if let Some(all) = steps.all() { " of " (all) }
+            ", part by part. What could not be followed (in older records: not put down to a part) is always shown, as \
+             unexplained."
+        }
         ul class="legend" {
             @for layer in LAYERS.iter().filter(|l| used(l)) { li { (swatch(layer_class(*layer))) (layer.as_str()) } }
             li { (swatch("l-unexplained")) (REST) }
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead { tr { th scope="col" { (term("Step")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (term(REST)) } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("Step")) }
+                        th scope="col" class="number" { (term(&format!("a {word}"))) }
+                        th scope="col" class="graphic" {
+                            span class="axis-name" { "share of its wall time" }
+                            (cells::share_head())
+                        }
+                        th scope="col" class="number extra" { (term(REST)) }
+                    }
+                }
                 tbody { @for b in &run.budgets { (line(b, &steps)) } }
             }
         }))
@@ -61,12 +79,22 @@ fn line(b: &Budget, steps: &Steps) -> Markup {
     let mut pieces: Vec<Piece> = Vec::new();
     for layer in LAYERS {
         for p in b.parts.iter().filter(|p| p.layer == layer) {
-            let title =
-                clean(&format!("{} ({}): {}, {}", p.component, p.layer, time(p.seconds_per_transaction), percent(p.share))).into_owned();
+            let title = clean(&format!(
+                "{} ({}): {}, {}",
+                p.component,
+                p.layer,
+                time(p.seconds_per_transaction),
+                percent(p.share)
+            ))
+            .into_owned();
             pieces.push(Piece { class: layer_class(layer), title, share: p.share });
         }
     }
-    pieces.push(Piece { class: "l-unexplained", title: format!("{REST}: {}", percent(b.unexplained)), share: b.unexplained });
+    pieces.push(Piece {
+        class: "l-unexplained",
+        title: format!("{REST}: {}", percent(b.unexplained)),
+        share: b.unexplained,
+    });
     html! {
         tr {
             th scope="row" { (steps.name(&b.workload, &b.params)) }
@@ -86,10 +114,29 @@ fn parts(b: &Budget, word: &str, steps: &Steps) -> Markup {
             summary { "Every part of " (name) ", over " (b.transactions) " " (word) "s" }
             (scrolling(&format!("Parts of {name}"), html! {
                 table class="narrow figures" {
-                    thead { tr { th scope="col" { (term("part")) } th scope="col" class="extra" { (term("layer")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="number" { (term("share")) } } }
+                    thead {
+                        tr {
+                            th scope="col" { (term("part")) }
+                            th scope="col" class="extra" { (term("layer")) }
+                            th scope="col" class="number" { (term(&format!("a {word}"))) }
+                            th scope="col" class="number" { (term("share")) }
+                        }
+                    }
                     tbody {
-                        @for p in parts { tr { th scope="row" { (clean(&p.component)) } td class="extra" { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
-                        tr { th scope="row" { (REST) } td class="extra" {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }
+                        @for p in parts {
+                            tr {
+                                th scope="row" { (clean(&p.component)) }
+                                td class="extra" { (p.layer.as_str()) }
+                                td class="number" { (time(p.seconds_per_transaction)) }
+                                td class="number" { (percent(p.share)) }
+                            }
+                        }
+                        tr {
+                            th scope="row" { (REST) }
+                            td class="extra" {}
+                            td class="number" { (time(b.unexplained * b.seconds_per_transaction)) }
+                            td class="number" { (percent(b.unexplained)) }
+                        }
                     }
                 }
             }))
@@ -111,10 +158,12 @@ pub fn findings(run: &Run) -> Option<Section> {
 /// The findings, and the step that all that accuse begin with, which is then told once and not with each.
 fn of_one_step(run: &Run) -> (Option<String>, Vec<Finding>) {
     let steps = run.budgets.iter().map(|b| full_name(&b.workload, &b.params));
-    let begins =
-        |f: &Finding, step: &str| f.evidence.first().is_some_and(|e| e.strip_prefix(step).is_some_and(|rest| rest.starts_with(": ")));
+    let begins = |f: &Finding, step: &str| {
+        f.evidence.first().is_some_and(|e| e.strip_prefix(step).is_some_and(|rest| rest.starts_with(": ")))
+    };
     let accused = || run.findings.iter().filter(|f| f.status.accuses());
-    let Some(step) = steps.into_iter().find(|step| accused().next().is_some() && accused().all(|f| begins(f, step))) else {
+    let Some(step) = steps.into_iter().find(|step| accused().next().is_some() && accused().all(|f| begins(f, step)))
+    else {
         return (None, run.findings.clone());
     };
     let mut findings = run.findings.clone();
@@ -124,8 +173,8 @@ fn of_one_step(run: &Run) -> (Option<String>, Vec<Finding>) {
     (Some(step), findings)
 }
 
-/// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what, and those not judged and why.
-/// Of a comparison with what none of them explains.
+/// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what, and
+/// those not judged and why. Of a comparison with what none of them explains.
 pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup> {
     let overlap = overlapping(findings, unexplained.map(|rest| 1.0 - rest));
     let left = unexplained.unwrap_or(0.0);
@@ -151,7 +200,17 @@ pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
             details class="cleared" {
                 summary { (of.len()) " " (status.as_str()) }
-                ul { @for f in of { li { strong { (clean(label(&f.cause))) } " " span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) } " – " (clean(&f.evidence.join("; "))) } } }
+                ul {
+                    @for f in of {
+                        li {
+                            strong { (clean(label(&f.cause))) }
+                            " "
+                            span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
+                            " – "
+                            (clean(&f.evidence.join("; ")))
+                        }
+                    }
+                }
             }
         }
     })
@@ -162,10 +221,16 @@ fn suspect(f: &Finding) -> Markup {
     html! {
         li class=(if guilty { "guilty" } else { "suspected" }) {
             div class="who" {
-                span class="status" { @if guilty { span aria-hidden="true" { "☞ " } (term("guilty")) } @else { (term("suspected")) } }
+                span class="status" {
+                    @if guilty { span aria-hidden="true" { "☞ " } (term("guilty")) } @else { (term("suspected")) }
+                }
                 strong { (clean(label(&f.cause))) }
                 span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
-                @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { (SHARE_NOT_KNOWN) } }
+                @if f.share > 0.0 {
+                    span class="share" { (percent(f.share)) }
+                } @else {
+                    span class="share" { (SHARE_NOT_KNOWN) }
+                }
             }
             (cells::share(f.share, if guilty { "guilty" } else { "suspected" }))
             ul { @for e in &f.evidence { li { (clean(e)) } } }

@@ -11,11 +11,12 @@ use super::parts::{doubt, scrolling};
 use super::term::term;
 use super::{budget, forest, scaling, waterfall};
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, SURER, changed_parts, gains, interval, not_compared_in_short, number, settled, sides, summary, surer,
-    waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, SURER, changed_parts, gains, interval, not_compared_in_short, number, settled,
+    sides, summary, surer, waterfall_title,
 };
 
-/// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by their beginnings.
+/// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by
+/// their beginnings.
 pub fn title(c: &Comparison) -> String {
     let called = |side: &SideInfo| match &side.measured {
         Some(measured) if c.new.name == c.base.name && c.new.measured != c.base.measured => measured.clone(),
@@ -37,7 +38,10 @@ pub fn lead(c: &Comparison) -> Markup {
             @if let Some(how) = surer(c) { div { dt { (SURER) } dd { (how) } } }
         }
         @if !doubts.is_empty() {
-            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { (doubt(name.trim_end_matches(" doubt"), text)) } } } }
+            div class="doubts" role="note" {
+                h2 { "Doubts" }
+                ul { @for (name, text, _) in doubts { li { (doubt(name.trim_end_matches(" doubt"), text)) } } }
+            }
         }
     }
 }
@@ -45,7 +49,9 @@ pub fn lead(c: &Comparison) -> Markup {
 /// What a person reads after that.
 pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     let mut list = Vec::new();
-    let mut add = |key: &'static str, title: &str, body: Markup| list.push(Section { key: key.into(), title: title.to_owned(), body });
+    let mut add = |key: &'static str, title: &str, body: Markup| {
+        list.push(Section { key: key.into(), title: title.to_owned(), body })
+    };
     let settled = settled(c);
     if !settled.is_empty() {
         add("settled", SETTLED, html! { ul { @for one in settled { li { (one) } } } });
@@ -73,7 +79,11 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     if c.rows.iter().any(|r| r.ratio.is_some()) {
         let band = format!("{:.1} %", c.threshold * 100.0);
         let body = html! {
-            p class="note" { "Sorted by effect. The band marks differences within " (band) ", which are called the same; a verdict needs the whole interval on one side of it." }
+            p class="note" {
+                "Sorted by effect. The band marks differences within "
+                (band)
+                ", which are called the same; a verdict needs the whole interval on one side of it."
+            }
             (forest::draw(c, define))
         };
         add("rows", "All rows by effect", body);
@@ -87,10 +97,14 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
 
 /// The steps whose time changed as pictures; the others by name.
 fn waterfalls(c: &Comparison) -> Markup {
-    let (changed, same): (Vec<_>, Vec<_>) = c.waterfalls.iter().partition(|f| (f.new_seconds / f.base_seconds - 1.0).abs() > c.threshold);
+    let (changed, same): (Vec<_>, Vec<_>) =
+        c.waterfalls.iter().partition(|f| (f.new_seconds / f.base_seconds - 1.0).abs() > c.threshold);
     html! {
         @for fall in changed { (waterfall::draw(fall, &c.causes)) }
-        @if !same.is_empty() { h3 { "Within the threshold" } ul { @for fall in same { li { (waterfall_title(fall)) } } } }
+        @if !same.is_empty() {
+            h3 { "Within the threshold" }
+            ul { @for fall in same { li { (waterfall_title(fall)) } } }
+        }
     }
 }
 
@@ -121,8 +135,18 @@ fn hosts(c: &Comparison) -> Markup {
         "Differences of the hosts, table",
         html! {
             table {
-                thead { tr { th scope="col" { "" span class="unseen" { "what" } } th scope="col" { (term("base")) } th scope="col" { (term("new")) } } }
-                tbody { @for d in &c.hosts { tr { th scope="row" { (clean(&d.what)) } td { (clean(&d.base)) } td { (clean(&d.new)) } } } }
+                thead {
+                    tr {
+                        th scope="col" { "" span class="unseen" { "what" } }
+                        th scope="col" { (term("base")) }
+                        th scope="col" { (term("new")) }
+                    }
+                }
+                tbody {
+                    @for d in &c.hosts {
+                        tr { th scope="row" { (clean(&d.what)) } td { (clean(&d.base)) } td { (clean(&d.new)) } }
+                    }
+                }
             }
         },
     )
@@ -132,7 +156,9 @@ fn reproduce(c: &Comparison) -> Markup {
     let ids = |ids: &[String]| clean(&ids.join(",")).into_owned();
     html! {
         p { "The same comparison in the terminal, from the same files:" }
-        pre tabindex="0" { code { "fingerpost compare " (ids(&c.base.ids)) " " (ids(&c.new.ids)) " --threshold " (c.threshold) } }
+        pre tabindex="0" {
+            code { "fingerpost compare " (ids(&c.base.ids)) " " (ids(&c.new.ids)) " --threshold " (c.threshold) }
+        }
     }
 }
 
@@ -143,9 +169,16 @@ mod tests {
     #[test]
     fn the_gains_of_two_systems_stand_side_by_side() {
         let load = |name: &str| fingerpost_compare::references::load(name).unwrap();
-        let c = fingerpost_compare::compare(&[load("launch-10.0.4")], &[load("launch-10.1")], &fingerpost_compare::Options::default());
+        let c = fingerpost_compare::compare(
+            &[load("launch-10.0.4")],
+            &[load("launch-10.1")],
+            &fingerpost_compare::Options::default(),
+        );
         let body = gains_table(&c).into_string();
-        assert!(body.contains("dual") && body.contains("0.649") && body.contains("0.687") && body.contains("gains less"), "{body}");
+        assert!(
+            body.contains("dual") && body.contains("0.649") && body.contains("0.687") && body.contains("gains less"),
+            "{body}"
+        );
         let table = crate::compare::table(&c, &crate::style::Style::default());
         assert!(table.contains("0.65 times the time") && table.contains("launch-10.1 gains less"), "{table}");
         assert!(sections(&c, None).iter().any(|s| s.key == "gains"));

@@ -24,8 +24,11 @@ pub fn section(flops: Option<Flops>) -> Option<Section> {
 
 /// Each module's rate by compiler.
 fn chart(flops: &Flops) -> Chart {
-    let point = |(step, rate): (usize, &Option<Estimate>)| rate.map(|e| Point { step, value: e.value, low: e.low, high: e.high });
-    let series = |c: &Column| Series { name: heading(c), points: c.modules.iter().enumerate().filter_map(point).collect() };
+    let point = |(step, rate): (usize, &Option<Estimate>)| {
+        rate.map(|e| Point { step, value: e.value, low: e.low, high: e.high })
+    };
+    let series =
+        |c: &Column| Series { name: heading(c), points: c.modules.iter().enumerate().filter_map(point).collect() };
     Chart {
         title: "Floating point by compiler".into(),
         across: "module".into(),
@@ -46,7 +49,9 @@ fn table(flops: &Flops) -> Markup {
                 thead { tr {
                     th scope="col" class="number" { (term("Module")) }
                     // A phone has room for the rates alone.
-                    @for title in ["FADD", "FSUB", "FMUL", "FDIV"] { th scope="col" class="number extra" { (term(title)) } }
+                    @for title in ["FADD", "FSUB", "FMUL", "FDIV"] {
+                        th scope="col" class="number extra" { (term(title)) }
+                    }
                     @for column in &flops.columns {
                         th scope="col" class="number" { (heading(column)) }
                         @if shares(flops) { th scope="col" class="number extra" { (term("share")) } }
@@ -60,7 +65,11 @@ fn table(flops: &Flops) -> Markup {
                             (rates(flops, |c| c.modules[i].map(|e| e.value)))
                         }
                     }
-                    tr { th scope="row" { "Average" } @for _ in 0..4 { td class="extra" {} } (rates(flops, Column::average)) }
+                    tr {
+                        th scope="row" { "Average" }
+                        @for _ in 0..4 { td class="extra" {} }
+                        (rates(flops, Column::average))
+                    }
                 }
             }
         }

@@ -28,7 +28,9 @@ pub fn sorted(c: &Comparison) -> Vec<&Row> {
 pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
     let rows = sorted(c);
     let axis = RatioAxis::over(
-        rows.iter().filter_map(|r| r.ratio).flat_map(|r| [r.value, r.low.max(r.value / 3.0), r.high.min(r.value * 3.0)]),
+        rows.iter()
+            .filter_map(|r| r.ratio)
+            .flat_map(|r| [r.value, r.low.max(r.value / 3.0), r.high.min(r.value * 3.0)]),
         c.threshold,
     );
     scrolling(
@@ -37,7 +39,10 @@ pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
             table class="forest" {
                 thead { tr {
                     th scope="col" class="of-name" { (term("Probe")) }
-                    th scope="col" class="graphic" { span class="axis-name" { "faster ← new against base → slower" } (axis.head()) }
+                    th scope="col" class="graphic" {
+                        span class="axis-name" { "faster ← new against base → slower" }
+                        (axis.head())
+                    }
                     th scope="col" class="number" { (term("× slower")) }
                     th scope="col" { (term("verdict")) }
                     th scope="col" { (term("95 % interval")) }
@@ -47,7 +52,11 @@ pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
                 tbody { @for row in rows { @if let Some(r) = row.ratio {
                     @let w = words(row);
                     tr class=(row.verdict.to_string()) {
-                        th scope="row" class="name" { (defined(&w[0], define, false)) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
+                        th scope="row" class="name" {
+                            (defined(&w[0], define, false))
+                            @if !w[1].is_empty() { " " span class="params" { (w[1]) } }
+                            @if let Some(note) = &row.note { span class="reason" { (clean(note)) } }
+                        }
                         td class="graphic" { (axis.mark(r.value, r.low, r.high, row.verdict)) }
                         td class="number value" { (number(r.value)) }
                         td class="verdict" { (row.verdict.to_string()) }

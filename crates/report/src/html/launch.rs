@@ -55,7 +55,10 @@ fn table(launch: &Launch) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Launch times, table" {
             table {
-                caption { "Seconds from start to ready, and the ratio to the first placement with its interval; above 1 is slower." }
+                caption {
+                    "Seconds from start to ready, and the ratio to the first placement with its interval; above 1 is \
+                     slower."
+                }
                 thead { tr {
                     th scope="col" { (term("Application")) }
                     @for placement in &launch.placements { th scope="col" class="number" { (clean(placement)) } }
@@ -74,7 +77,10 @@ fn cells(row: &[Option<Cell>]) -> Markup {
         @for cell in row {
             td class="number" {
                 @match cell {
-                    Some(cell) => { (words::time(cell)) @if let Some(ratio) = words::ratio(cell) { br; span class="params" { (apart(&ratio)) } } },
+                    Some(cell) => {
+                        (words::time(cell))
+                        @if let Some(ratio) = words::ratio(cell) { br; span class="params" { (apart(&ratio)) } }
+                    },
                     None => { "–" },
                 }
             }
@@ -96,7 +102,10 @@ fn paging(launch: &Launch) -> Markup {
             h3 { "Paging during a sequence" }
             div class="scroll" tabindex="0" role="region" aria-label="Paging, table" {
                 table {
-                    caption { "The whole machine's counters over a sequence, and its memory before and after; the mean over the sequences." }
+                    caption {
+                        "The whole machine's counters over a sequence, and its memory before and after; the mean over \
+                         the sequences."
+                    }
                     thead { tr {
                         th scope="col" { (term("Counter")) }
                         @for paging in &launch.paging { th scope="col" class="number" { (clean(&paging.placement)) } }
@@ -123,7 +132,10 @@ mod tests {
             row.params = row.params.clone().with("app", "<script>");
         }
         let body = section(&run).unwrap().body.into_string();
-        assert!(body.contains("OmniWeb") && !body.contains("A dedicated swap place helps here"), "the page begins with that");
+        assert!(
+            body.contains("OmniWeb") && !body.contains("A dedicated swap place helps here"),
+            "the page begins with that"
+        );
         assert!(body.contains("&lt;script&gt;") && !body.contains("<script"));
         assert!(section(&Run::default()).is_none());
         let placement = run.measurements[0].params.text("placement").unwrap().to_owned();

@@ -40,11 +40,17 @@ fn chart(memory: &Memory) -> Markup {
     let down = |value: f64| PLOT - y.place(value) / 100.0 * PLOT;
     let across = |bytes: u64| format!("{:.2}%", x.place(bytes as f64));
     let spoken: Vec<String> = memory.curves.iter().map(spoken).collect();
-    let ends: Vec<(usize, &Cache, u64)> = memory.levels.iter().enumerate().filter_map(|(i, c)| Some((i, c, c.level.passed?))).collect();
+    let ends: Vec<(usize, &Cache, u64)> =
+        memory.levels.iter().enumerate().filter_map(|(i, c)| Some((i, c, c.level.passed?))).collect();
     html! {
         figure {
-            figcaption { "Nanoseconds of a load by the size of the range, both logarithmic: solid in " (clean(&memory.curves[0].pages)) " pages, dashed in small ones." }
-            svg class="chart" width="100%" height=(PLOT + BELOW + LINE * ends.len() as f64) role="img" xmlns="http://www.w3.org/2000/svg" {
+            figcaption {
+                "Nanoseconds of a load by the size of the range, both logarithmic: solid in "
+                (clean(&memory.curves[0].pages))
+                " pages, dashed in small ones."
+            }
+            svg class="chart" width="100%" height=(PLOT + BELOW + LINE * ends.len() as f64) role="img"
+                xmlns="http://www.w3.org/2000/svg" {
                 title { "Load latency by size" }
                 desc { (spoken.join(". ")) }
                 @for tick in y.ticks() {
@@ -58,13 +64,15 @@ fn chart(memory: &Memory) -> Markup {
                     @let (from, to) = (x.place(cache.level.fits as f64), x.place(*passed as f64));
                     rect class="band" x=(percent(from)) width=(percent((to - from).max(0.2))) y="0" height=(PLOT) {}
                     text class="knee" x=(percent(from)) y="12" text-anchor="end" { (name_of(*i, cache)) }
-                    text class="tick" x=(percent(from)) y=(PLOT + BELOW - 10.0 + LINE * line as f64) text-anchor=(anchor(from)) {
+                    text class="tick" x=(percent(from)) y=(PLOT + BELOW - 10.0 + LINE * line as f64)
+                        text-anchor=(anchor(from)) {
                         (name_of(*i, cache)) " ends at " (between(cache.level.fits, *passed))
                     }
                 }
                 @for (i, curve) in memory.curves.iter().enumerate() {
                     @for pair in curve.points.windows(2) {
-                        line class=(if i == 0 { "curve" } else { "curve second" }) x1=(across(pair[0].0)) y1=(down(pair[0].1.value)) x2=(across(pair[1].0)) y2=(down(pair[1].1.value)) {}
+                        line class=(if i == 0 { "curve" } else { "curve second" }) x1=(across(pair[0].0))
+                            y1=(down(pair[0].1.value)) x2=(across(pair[1].0)) y2=(down(pair[1].1.value)) {}
                     }
                 }
             }
@@ -83,13 +91,29 @@ fn bandwidths(memory: &Memory) -> Markup {
         p { "Bandwidth in GB/s of all CPUs together, by the size that each walks." }
         div class="scroll" tabindex="0" role="region" aria-label="Memory bandwidth, table" {
             table {
-                thead { tr { th scope="col" { (term("What")) } th scope="col" class="number" { (term("Size")) } @for n in &threads { th scope="col" class="number" { (n) @if *n == 1 { " CPU" } @else { " CPUs" } } } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("What")) }
+                        th scope="col" class="number" { (term("Size")) }
+                        @for n in &threads {
+                            th scope="col" class="number" { (n) @if *n == 1 { " CPU" } @else { " CPUs" } }
+                        }
+                    }
+                }
                 tbody {
                     @for (op, bytes) in bandwidth_rows(memory) {
                         tr {
                             td { (clean(op)) }
                             td class="number" { (size(bytes)) }
-                            @for n in &threads { td class="number" { @if let Some(b) = rate(memory, op, bytes, *n) { (format!("{:.1}", b.rate.value / 1e9)) } @else { "–" } } }
+                            @for n in &threads {
+                                td class="number" {
+                                    @if let Some(b) = rate(memory, op, bytes, *n) {
+                                        (format!("{:.1}", b.rate.value / 1e9))
+                                    } @else {
+                                        "–"
+                                    }
+                                }
+                            }
                         }
                     }
                 }

@@ -1,7 +1,7 @@
 //! The report: one HTML file that needs nothing else, no script and no network.
 //!
-//! A page is a list of sections, each made by one file here and left out where the run has nothing for it. To add one, write
-//! `fn section(run) -> Option<Section>` and name it in [`of_run`].
+//! A page is a list of sections, each made by one file here and left out where the run has nothing for it. To add one,
+//! write `fn section(run) -> Option<Section>` and name it in [`of_run`].
 
 mod budget;
 pub mod comparison;
@@ -62,14 +62,17 @@ pub fn of_run(run: &Run, around: Around) -> Content {
     sections.extend(host(&view));
     sections.push(reproduce(&view));
     let lead = html! {
-        @for sentence in &view.answers { p class="headline" { span aria-hidden="true" { "☞ " } (parts::sentence(sentence)) } }
+        @for sentence in &view.answers {
+            p class="headline" { span aria-hidden="true" { "☞ " } (parts::sentence(sentence)) }
+        }
         (probes::tiles(&view))
         (facts(view.lead_facts()))
         (doubts(&view))
         (probes::summary(&view))
     };
     let what = if is_published(&view) { "Published figures" } else { "Run" };
-    let title = if view.name.is_empty() { format!("{what} {}", view.id) } else { format!("{} ({})", view.name, view.id) };
+    let title =
+        if view.name.is_empty() { format!("{what} {}", view.id) } else { format!("{} ({})", view.name, view.id) };
     Content { title, lead, sections }
 }
 
@@ -92,7 +95,8 @@ pub fn page(content: &Content) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 // The page has no script; a hostile run must not bring one.
-                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+                meta http-equiv="Content-Security-Policy"
+                    content="default-src 'none'; style-src 'unsafe-inline'; img-src data:";
                 meta name="referrer" content="no-referrer";
                 title { (content.title) " – Fingerpost" }
                 style { (PreEscaped(style::SHEET)) }
@@ -106,11 +110,20 @@ pub fn page(content: &Content) -> String {
 /// A content's header, list of sections and main part.
 pub fn body(content: &Content) -> Markup {
     html! {
-        header class="lead" { p class="mark" { span aria-hidden="true" { "☞ " } "Fingerpost" } h1 { (content.title) } (content.lead) }
-        nav class="sections" aria-label="Sections" { ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
+        header class="lead" {
+            p class="mark" { span aria-hidden="true" { "☞ " } "Fingerpost" }
+            h1 { (content.title) }
+            (content.lead)
+        }
+        nav class="sections" aria-label="Sections" {
+            ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } }
+        }
         main {
             @for s in &content.sections {
-                section id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) } (s.body) }
+                section id=(s.key) aria-labelledby={ (s.key) "-title" } {
+                    h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) }
+                    (s.body)
+                }
             }
         }
     }

@@ -20,7 +20,11 @@ pub fn sentence(text: &str) -> Markup {
 
 /// A piece of a stacked bar as the key of its colour.
 pub fn swatch(class: &str) -> Markup {
-    html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class) } width="14" height="14" {} } }
+    html! {
+        svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
+            rect class={ "piece " (class) } width="14" height="14" {}
+        }
+    }
 }
 
 /// A table that scrolls by itself where the page is too narrow for it.
@@ -42,6 +46,9 @@ mod tests {
     #[test]
     fn a_number_keeps_its_unit_in_a_sentence() {
         let text = sentence("A load takes 15.75 ns from L3, <b> 3 %.").into_string();
-        assert_eq!(text, r#"A load takes <span class="whole">15.75 ns</span> from L3, &lt;b&gt; <span class="whole">3 %.</span>"#);
+        assert_eq!(
+            text,
+            r#"A load takes <span class="whole">15.75 ns</span> from L3, &lt;b&gt; <span class="whole">3 %.</span>"#
+        );
     }
 }

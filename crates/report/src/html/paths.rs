@@ -1,4 +1,5 @@
-//! Requests that were followed: why they take as long as they do, by class, by chain of waits, and the slowest one by one.
+//! Requests that were followed: why they take as long as they do, by class, by chain of waits, and the slowest one by
+//! one.
 
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
@@ -31,7 +32,8 @@ type OfLeaf = fn(&Leaf) -> f64;
 
 /// The section; nothing where no step was watched.
 pub fn section(run: &Run) -> Option<Section> {
-    let found: Vec<Explanation> = of_run(run).into_iter().filter(|e| e.slow.is_some() || !e.threads.is_empty()).collect();
+    let found: Vec<Explanation> =
+        of_run(run).into_iter().filter(|e| e.slow.is_some() || !e.threads.is_empty()).collect();
     if found.is_empty() {
         return None;
     }
@@ -62,7 +64,10 @@ fn followed(e: &Explanation, name: &str) -> Markup {
         @if let Some(mapped) = &e.mapped { p class="note" { (mapped_line(mapped)) } }
         (classes(slow, name))
         (chain_pictures(paths, name))
-        @if let Some(stacks) = &paths.stacks { (flames("Functions on a CPU", &format!("Each box is a function, as wide as its share of {} samples of the service's threads on a CPU", stacks.counted()), stacks, name)) }
+        @if let Some(stacks) = &paths.stacks {
+            (flames("Functions on a CPU", &format!("Each box is a function, as wide as its share of {} samples of the \
+                service's threads on a CPU", stacks.counted()), stacks, name))
+        }
         @for graph in &paths.graphs { (of_requests(graph, name)) }
         (slowest(paths, name))
     }
@@ -86,7 +91,8 @@ fn of_requests(graph: &RequestStacks, step: &str) -> Markup {
         StackKind::OffCpu => {
             let time = time(stacks.counted() as f64 * 1e-6);
             let note = format!(
-                "Each box is a function, as wide as its share of the time {whose}, off the CPU: about {time}, of {} samples",
+                "Each box is a function, as wide as its share of the time {whose}, off the CPU: about {time}, of {} \
+                 samples",
                 stacks.samples
             );
             flames(&format!("Waiting, off the CPU{class}"), &note, stacks, step)
@@ -98,7 +104,8 @@ fn of_requests(graph: &RequestStacks, step: &str) -> Markup {
 fn flames(title: &str, note: &str, stacks: &Stacks, step: &str) -> Markup {
     let all = stacks.counted().max(1) as f64;
     let branch = |s: &Stack| {
-        let names: Vec<String> = s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n).into_owned()).collect();
+        let names: Vec<String> =
+            s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n).into_owned()).collect();
         let kernel = names.last().is_some_and(|n| n.ends_with(" (kernel)"));
         let layer = if kernel { Layer::Kernel } else { Layer::Application };
         Branch { names, layer, note: String::new(), share: s.samples as f64 / all }
@@ -108,13 +115,28 @@ fn flames(title: &str, note: &str, stacks: &Stacks, step: &str) -> Markup {
     html! {
         h4 { (title) }
         p class="note" { (note) "; below it what it called. (" (clean(&stacks.source)) ")" }
-        (flame_graph(title, "A flame graph from the top down; the table below has the functions with the largest shares.", &branches))
+        (flame_graph(title, "A flame graph from the top down; the table below has the functions with the largest \
+            shares.", &branches))
         details {
             summary { (title) " as a table" }
             (scrolling(&format!("{step}: {title}, table"), html! {
                 table class="narrow" {
-                    thead { tr { th scope="col" { (term("Function")) } th scope="col" class="number" { (term("itself")) } th scope="col" class="number" { (term("with what it calls")) } } }
-                    tbody { @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) { tr { th scope="row" { (clean(&f.name)) } td class="number" { (percent(f.own)) } td class="number" { (percent(f.whole)) } } } }
+                    thead {
+                        tr {
+                            th scope="col" { (term("Function")) }
+                            th scope="col" class="number" { (term("itself")) }
+                            th scope="col" class="number" { (term("with what it calls")) }
+                        }
+                    }
+                    tbody {
+                        @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) {
+                            tr {
+                                th scope="row" { (clean(&f.name)) }
+                                td class="number" { (percent(f.own)) }
+                                td class="number" { (percent(f.whole)) }
+                            }
+                        }
+                    }
                 }
             }))
         }
@@ -133,13 +155,40 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
     html! {
         (scrolling(&format!("{step}: classes of requests, table"), html! {
             table class="budgets" {
-                thead { tr { th scope="col" { (term("Requests")) } th scope="col" class="number" { (term("a request")) } th scope="col" class="graphic" { span class="axis-name" { "share of its time" } (cells::share_head()) } } }
-                tbody { @for (name, seconds, share) in bars { tr { th scope="row" { (name) } td class="number" { (time(seconds)) } td class="graphic" { (cells::stacked(&pieces(&rows, share))) } } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("Requests")) }
+                        th scope="col" class="number" { (term("a request")) }
+                        th scope="col" class="graphic" {
+                            span class="axis-name" { "share of its time" }
+                            (cells::share_head())
+                        }
+                    }
+                }
+                tbody {
+                    @for (name, seconds, share) in bars {
+                        tr {
+                            th scope="row" { (name) }
+                            td class="number" { (time(seconds)) }
+                            td class="graphic" { (cells::stacked(&pieces(&rows, share))) }
+                        }
+                    }
+                }
             }
         }))
         (scrolling(&format!("{step}: parts of a request, table"), html! {
             table class="narrow figures" {
-                thead { tr { th scope="col" { (term("part")) } th scope="col" class="extra" { (term("layer")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("share")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } th scope="col" class="number extra" { (term("of the difference")) } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("part")) }
+                        th scope="col" class="extra" { (term("layer")) }
+                        th scope="col" class="number" { (term("all")) }
+                        th scope="col" class="number" { (term("share")) }
+                        th scope="col" class="number" { (term("middle")) }
+                        th scope="col" class="number" { (term("slowest 1 %")) }
+                        th scope="col" class="number extra" { (term("of the difference")) }
+                    }
+                }
                 tbody { @for p in &rows { tr {
                     th scope="row" { (swatch(class_of(p))) (clean(&p.component)) }
                     td class="extra" { @if p.component != NOT_FOLLOWED { (p.layer.as_str()) } }
@@ -179,8 +228,13 @@ fn chain_pictures(paths: &Paths, step: &str) -> Markup {
             @let branches = branches(paths, share);
             @if !branches.is_empty() {
                 figure {
-                    figcaption { "How the time of " (name) " came about: below a link what it led to, as wide as its share." }
-                    (icicle(&format!("Chains of waits of {name}"), "The table of chains below has the same figures.", &branches))
+                    figcaption {
+                        "How the time of "
+                        (name)
+                        " came about: below a link what it led to, as wide as its share."
+                    }
+                    (icicle(&format!("Chains of waits of {name}"), "The table of chains below has the same \
+                        figures.", &branches))
                 }
             }
         }
@@ -189,7 +243,16 @@ fn chain_pictures(paths: &Paths, step: &str) -> Markup {
                 summary { "The chains of waits as a table" }
                 (scrolling(&format!("{step}: chains of waits, table"), html! {
                     table class="narrow figures" {
-                        thead { tr { th scope="col" { (term("chain")) } th scope="col" class="words" { (term("with")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("95 % interval")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } } }
+                        thead {
+                            tr {
+                                th scope="col" { (term("chain")) }
+                                th scope="col" class="words" { (term("with")) }
+                                th scope="col" class="number" { (term("all")) }
+                                th scope="col" class="number" { (term("95 % interval")) }
+                                th scope="col" class="number" { (term("middle")) }
+                                th scope="col" class="number" { (term("slowest 1 %")) }
+                            }
+                        }
                         tbody { @for l in found.iter().take(CHAINS) { tr {
                             th scope="row" { (clean(&fingerpost_diagnose::places::chain(l))) }
                             td class="words" { (clean(&l.whom)) }
@@ -223,12 +286,27 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
         @if most > 0.0 {
             (scrolling(&format!("{step}: the slowest requests, table"), html! {
                 table class="slowest" {
-                    thead { tr { th scope="col" { (term("Slowest")) } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (cells::interval_head(&axis, Unit::Nanoseconds)) } th scope="col" { (term("most of it")) } } }
+                    thead {
+                        tr {
+                            th scope="col" { (term("Slowest")) }
+                            th scope="col" class="graphic" {
+                                span class="axis-name" { "since the request began" }
+                                (cells::interval_head(&axis, Unit::Nanoseconds))
+                            }
+                            th scope="col" { (term("most of it")) }
+                        }
+                    }
                     tbody { @for s in &paths.slowest {
                         tr {
                             th scope="row" class="number" { (time(s.seconds)) }
-                            td class="graphic" { (timeline::line(&axis, &s.spans.iter().map(stretch).collect::<Vec<_>>())) }
-                            td { @if let Some(longest) = s.spans.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) { (told(longest)) } }
+                            td class="graphic" {
+                                (timeline::line(&axis, &s.spans.iter().map(stretch).collect::<Vec<_>>()))
+                            }
+                            td {
+                                @if let Some(longest) = s.spans.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) {
+                                    (told(longest))
+                                }
+                            }
                         }
                     } }
                 }
@@ -238,7 +316,14 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
                     summary { "The longest stretches of the slowest as a table" }
                     (scrolling(&format!("{step}: the longest stretches, table"), html! {
                         table class="narrow" {
-                            thead { tr { th scope="col" class="number" { (term("after")) } th scope="col" class="number" { (term("for")) } th scope="col" { (term("what")) } th scope="col" { (term("layer")) } } }
+                            thead {
+                                tr {
+                                    th scope="col" class="number" { (term("after")) }
+                                    th scope="col" class="number" { (term("for")) }
+                                    th scope="col" { (term("what")) }
+                                    th scope="col" { (term("layer")) }
+                                }
+                            }
                             tbody { @for s in longest(&first.spans, STRETCHES) { tr {
                                 td class="number" { (time(s.at)) }
                                 td class="number" { (time(s.seconds)) }
@@ -270,11 +355,30 @@ fn stretch(s: &SlowSpan) -> Stretch {
 fn unfollowed(e: &Explanation, name: &str) -> Markup {
     html! {
         h3 { (name) }
-        p class="doubts" { "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
+        p class="doubts" {
+            "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is \
+             what the server’s threads did: their time, and no request’s."
+        }
         (scrolling(&format!("{name}: what the threads did, table"), html! {
             table class="narrow" {
-                thead { tr { th scope="col" { (term("state")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term("time")) } th scope="col" class="number" { (term("of their life")) } } }
-                tbody { @for s in &e.threads { tr { th scope="row" { (clean(&s.state)) } td { (s.layer.as_str()) } td class="number" { (time(s.seconds)) } td class="number" { (percent(s.share)) } } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("state")) }
+                        th scope="col" { (term("layer")) }
+                        th scope="col" class="number" { (term("time")) }
+                        th scope="col" class="number" { (term("of their life")) }
+                    }
+                }
+                tbody {
+                    @for s in &e.threads {
+                        tr {
+                            th scope="row" { (clean(&s.state)) }
+                            td { (s.layer.as_str()) }
+                            td class="number" { (time(s.seconds)) }
+                            td class="number" { (percent(s.share)) }
+                        }
+                    }
+                }
             }
         }))
     }
@@ -316,11 +420,15 @@ mod tests {
             ..Stacks::default()
         };
         let graph = |kind, of| RequestStacks { kind, of, stacks: stacks.clone() };
-        run.paths[0].graphs = vec![graph(StackKind::OnCpu, StackClass::Requests), graph(StackKind::OffCpu, StackClass::SlowRequests)];
+        run.paths[0].graphs =
+            vec![graph(StackKind::OnCpu, StackClass::Requests), graph(StackKind::OffCpu, StackClass::SlowRequests)];
         let text = page(&run);
-        for words in
-            ["On a CPU, all requests", "Waiting, off the CPU, the slowest 1 %", "about 2.500 s, of 120 samples", "futex_wait (kernel)"]
-        {
+        for words in [
+            "On a CPU, all requests",
+            "Waiting, off the CPU, the slowest 1 %",
+            "about 2.500 s, of 120 samples",
+            "futex_wait (kernel)",
+        ] {
             assert!(text.contains(words), "no “{words}” in {text}");
         }
     }

@@ -48,10 +48,12 @@ pub fn summary(view: &View) -> Markup {
         details class="how" {
             summary { "How to read the tables" }
             @if view.published() { p {
-                "A value is the figure as it was published; its interval is what the figure was rounded from, and where the source repeated a measurement, "
+                "A value is the figure as it was published; its interval is what the figure was rounded from, and \
+                 where the source repeated a measurement, "
                 "the 95 % interval of the median. In the bars, dot and line are the value and its interval."
             } } @else { p {
-                "A value is the run’s estimate with its 95 % interval. p50, p90 and p99 are percentiles of all samples, disturbed ones included, in the value’s unit. "
+                "A value is the run’s estimate with its 95 % interval. p50, p90 and p99 are percentiles of all \
+                 samples, disturbed ones included, in the value’s unit. "
                 "In the bars, dot and line are the value and its interval, and the faint band reaches from p50 to p99."
             } }
         }
@@ -82,8 +84,12 @@ fn body(group: &Group, interval: &'static str, samples: &Samples, reasons: &[Sha
     let shared = group.shared_params();
     html! {
         @if !shared.is_empty() { p class="params" { "All rows: " (shared.join(" ")) } }
-        @for reason in reasons.iter().filter(|reason| group.shown().any(|row| reason.has(row))) { p class="doubts" { (reason.sentence()) } }
-        @for (unit, better) in kinds(group) { (table(group, unit, better, &Above { interval, shared: &shared, reasons }, around)) }
+        @for reason in reasons.iter().filter(|reason| group.shown().any(|row| reason.has(row))) {
+            p class="doubts" { (reason.sentence()) }
+        }
+        @for (unit, better) in kinds(group) {
+            (table(group, unit, better, &Above { interval, shared: &shared, reasons }, around))
+        }
         @let none: Vec<&Row> = group.shown().filter(|r| r.figure.is_none()).collect();
         @if !none.is_empty() {
             ul class="without" { @for row in none {
@@ -118,7 +124,8 @@ pub fn so_far(rows: &[Measurement]) -> Markup {
         clean(&own.map(|(key, value)| named(key, value)).collect::<Vec<_>>().join(" ")).into_owned()
     };
     let common = rows.first().map(|row| words(row, true)).filter(|words| !words.is_empty());
-    html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("Rows measured so far", html! {
+    html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("Rows measured so \
+        far", html! {
         table class="narrow" {
             thead { tr {
                 th scope="col" { (term("Probe")) }
@@ -158,7 +165,8 @@ struct Columns<'a> {
 }
 
 fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: Around) -> Markup {
-    let rows: Vec<&Row> = group.shown().filter(|r| r.figure.is_some() && r.unit == unit && r.better == better).collect();
+    let rows: Vec<&Row> =
+        group.shown().filter(|r| r.figure.is_some() && r.unit == unit && r.better == better).collect();
     let columns = Columns {
         above,
         params: rows.iter().any(|r| !r.params_without(above.shared).is_empty()),
@@ -177,18 +185,28 @@ fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: A
                     @if columns.params { th scope="col" class="of-name" { (term("Parameters")) } }
                     th scope="col" class="number" { (term("Value")) }
                     th scope="col" { (term(above.interval)) }
-                    th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }
-                    @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (term(title)) } } }
+                    th scope="col" class="graphic" {
+                        span class="axis-name" { (scale) ", " (direction) }
+                        (cells::interval_head(&axis, unit))
+                    }
+                    @if columns.percentiles {
+                        @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (term(title)) } }
+                    }
                     @if columns.lmbench { th scope="col" class="extra" { (term("lmbench")) } }
                 } }
-                tbody { @for (i, row) in rows.iter().enumerate() { (line(row, i > 0 && rows[i - 1].probe == row.probe, &axis, &columns, around)) } }
+                tbody {
+                    @for (i, row) in rows.iter().enumerate() {
+                        (line(row, i > 0 && rows[i - 1].probe == row.probe, &axis, &columns, around))
+                    }
+                }
             }
         },
     )
 }
 
 fn ends(row: &Row) -> Vec<f64> {
-    let mut all: Vec<f64> = row.figure.iter().flat_map(|f| [f.estimate.low, f.estimate.value, f.estimate.high]).collect();
+    let mut all: Vec<f64> =
+        row.figure.iter().flat_map(|f| [f.estimate.low, f.estimate.value, f.estimate.high]).collect();
     all.extend(row.percentiles.iter().flat_map(|p| [p.p50, p.p99]));
     all
 }
@@ -202,15 +220,21 @@ fn line(row: &Row, again: bool, axis: &Axis, columns: &Columns<'_>, around: Arou
         tr class=(outcome_name(row.outcome)) {
             th scope="row" class="name" {
                 @match around.link {
-                    Some(link) => a class=[meaning.is_some().then_some("term")] href=(link(row)) title=[&meaning] { (breakable(&row.probe)) },
+                    Some(link) => a class=[meaning.is_some().then_some("term")] href=(link(row)) title=[&meaning] {
+                        (breakable(&row.probe))
+                    },
                     None => (defined(&row.probe, around.define, !again)),
                 }
-                @if let Some(reason) = row.reason.as_ref().filter(|_| !columns.above.reasons.iter().any(|told| told.has(row))) { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
+                @if let Some(reason) = row.reason.as_ref().filter(|_| !columns.above.reasons.iter().any(|told| told.has(row))) {
+                    span class="reason" { (outcome_name(row.outcome)) ": " (reason) }
+                }
             }
             @if columns.params { td class="params" { (breakable(&row.params_without(columns.above.shared))) } }
             td class="number value" { (f.value()) " " (f.symbol()) }
             td class="interval" { (f.interval()) }
-            td class="graphic" { (cells::interval(axis, e.value, (e.low, e.high), row.percentiles.map(|p| (p.p50, p.p99)), row.outcome == Outcome::Untrusted)) }
+            td class="graphic" {
+                (cells::interval(axis, e.value, (e.low, e.high), row.percentiles.map(|p| (p.p50, p.p99)), row.outcome == Outcome::Untrusted))
+            }
             @if columns.percentiles {
                 @match &row.percentiles {
                     Some(p) => { @for v in [p.p50, p.p90, p.p99] { td class="number extra" { (f.number(v)) } } }

@@ -10,14 +10,22 @@ use super::parts::scrolling;
 use super::term::{options_whole, term, words_whole};
 use crate::replay::{OWN, TITLE, below, lines_apart, notes_apart, own_figure, summary, unit_title};
 
-/// The page's content: conclusions first, then the tables, and last the documents of which nothing could be judged here.
+/// The page's content: conclusions first, then the tables, and last the documents of which nothing could be judged
+/// here.
 pub fn content(replay: &Replay) -> Content {
     let lead = html! {
         p class="headline" { (summary(replay)) }
-        p { "Five documents from 1996 to 2005 asked why one system is slower than another. Their tables, with a column of this machine, and each of their conclusions, in our words." }
+        p {
+            "Five documents from 1996 to 2005 asked why one system is slower than another. Their tables, with a column \
+             of this machine, and each of their conclusions, in our words."
+        }
     };
     let (judged, open) = documents(replay);
-    let tables = replay.tables.iter().map(|t| Section { key: t.name.into(), title: clean(&t.title).into_owned(), body: table(t) });
+    let tables = replay.tables.iter().map(|t| Section {
+        key: t.name.into(),
+        title: clean(&t.title).into_owned(),
+        body: table(t),
+    });
     let sections = judged.into_iter().chain(tables).chain(open).collect();
     Content { title: TITLE.into(), lead, sections }
 }
@@ -63,9 +71,18 @@ fn conclusion(c: &Concluded) -> Markup {
 fn with_code(text: &str) -> Markup {
     if let Some((before, command)) = text.split_once(MEASURED_BY) {
         let (command, rest) = command.split_once(", ").map_or((command, None), |(command, rest)| (command, Some(rest)));
-        return html! { (with_code(before)) (MEASURED_BY) code { (words_whole(command)) } @if let Some(rest) = rest { ", " (with_code(rest)) } };
+        return html! {
+            (with_code(before))
+            (MEASURED_BY)
+            code { (words_whole(command)) }
+            @if let Some(rest) = rest { ", " (with_code(rest)) }
+        };
     }
-    html! { @for (i, piece) in text.split('`').enumerate() { @if i % 2 == 1 { code { (words_whole(piece)) } } @else { (options_whole(piece)) } } }
+    html! {
+        @for (i, piece) in text.split('`').enumerate() {
+            @if i % 2 == 1 { code { (words_whole(piece)) } } @else { (options_whole(piece)) }
+        }
+    }
 }
 
 /// What stands before the command that measures what is missing.
@@ -87,9 +104,13 @@ fn table(t: &Replayed) -> Markup {
             } }
             tbody { @for ((line, what), note) in t.lines.iter().zip(&own).zip(&said) { tr {
                 th scope="row" class="what" { (words_whole(what)) }
-                @if let Some(about) = t.about { td class="number wide" data-of=(about) { (line.about.as_deref().unwrap_or_default()) } }
+                @if let Some(about) = t.about {
+                    td class="number wide" data-of=(about) { (line.about.as_deref().unwrap_or_default()) }
+                }
                 (own_cell(own_figure(line.here.as_ref())))
-                @for (s, printed) in t.systems.iter().zip(&line.printed) { td class="number" data-of=(s) { (printed.as_deref().unwrap_or("–")) } }
+                @for (s, printed) in t.systems.iter().zip(&line.printed) {
+                    td class="number" data-of=(s) { (printed.as_deref().unwrap_or("–")) }
+                }
                 @if notes { td class="note" { (note) } }
             } } }
         }
@@ -103,5 +124,10 @@ fn table(t: &Replayed) -> Markup {
 
 /// A figure of this machine. Its interval stands below it, smaller.
 fn own_cell([value, interval]: [String; 2]) -> Markup {
-    html! { td class="number" data-of=(OWN) { strong { (value) } @if !interval.is_empty() { br; span class="params piece-of-text" { (interval) } } } }
+    html! {
+        td class="number" data-of=(OWN) {
+            strong { (value) }
+            @if !interval.is_empty() { br; span class="params piece-of-text" { (interval) } }
+        }
+    }
 }

@@ -32,11 +32,17 @@ struct Words {
     interval: &'static str,
 }
 
-/// A section for each workload that was measured with several numbers of clients. `interval` is what their column is called.
+/// A section for each workload that was measured with several numbers of clients. `interval` is what their column is
+/// called.
 pub fn sections(rows: &[Measurement], interval: &'static str) -> Vec<Section> {
     let of = |probe, key, title, up| section(rows, probe, key, &Words { title, up, interval });
     [
-        of("database.throughput", "database-scaling", "Database: scaling with clients", "queries or transactions a second"),
+        of(
+            "database.throughput",
+            "database-scaling",
+            "Database: scaling with clients",
+            "queries or transactions a second",
+        ),
         of("web.throughput", "web-scaling", "Web server: scaling with connections", "requests a second"),
     ]
     .into_iter()
@@ -48,29 +54,48 @@ fn section(rows: &[Measurement], probe: &str, key: &'static str, words: &Words) 
     let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
     let count = COUNTS.into_iter().find(|(param, _)| rows.iter().any(|m| m.params.int(param).is_some()))?;
     let curves = families(&rows, count.0);
-    (!curves.is_empty()).then(|| Section { key: key.into(), title: words.title.to_owned(), body: body(&curves, count.1, words) })
+    (!curves.is_empty()).then(|| Section {
+        key: key.into(),
+        title: words.title.to_owned(),
+        body: body(&curves, count.1, words),
+    })
 }
 
 /// The rows that differ in the number of clients only, for every set of other parameters that has two of them.
 fn families(rows: &[&Measurement], count: &str) -> Vec<(String, Points)> {
     let mut families: BTreeMap<Params, Points> = BTreeMap::new();
     for m in rows {
-        let (Some(n), Some(estimate)) = (m.params.int(count).and_then(|n| u64::try_from(n).ok()), m.estimate) else { continue };
+        let (Some(n), Some(estimate)) = (m.params.int(count).and_then(|n| u64::try_from(n).ok()), m.estimate) else {
+            continue;
+        };
         let mut rest = m.params.clone();
         rest.0.remove(count);
         families.entry(rest).or_default().insert(n, estimate);
     }
-    let name = |params: &Params| if params.is_empty() { "throughput".to_owned() } else { clean(&params.to_string()).into_owned() };
-    families.into_iter().filter(|(_, points)| points.len() > 1).map(|(params, points)| (name(&params), points)).collect()
+    let name = |params: &Params| {
+        if params.is_empty() { "throughput".to_owned() } else { clean(&params.to_string()).into_owned() }
+    };
+    families
+        .into_iter()
+        .filter(|(_, points)| points.len() > 1)
+        .map(|(params, points)| (name(&params), points))
+        .collect()
 }
 
 fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
-    let steps: Vec<u64> = curves.iter().flat_map(|c| c.1.keys().copied()).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+    let steps: Vec<u64> = curves
+        .iter()
+        .flat_map(|c| c.1.keys().copied())
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
     let series = |(name, points): &(String, Points)| Series {
         name: name.clone(),
         points: points
             .iter()
-            .filter_map(|(n, e)| Some(Point { step: steps.binary_search(n).ok()?, value: e.value, low: e.low, high: e.high }))
+            .filter_map(|(n, e)| {
+                Some(Point { step: steps.binary_search(n).ok()?, value: e.value, low: e.low, high: e.high })
+            })
             .collect(),
     };
     html! { div class="pair" {
@@ -104,14 +129,25 @@ fn table(words: &Words, name: &str, points: &Points, across: &str) -> Markup {
         @if let Some(s) = &scaling { p class="verdict" { "It " (sentence(s, across)) "." } }
         (scrolling(&format!("{}, {name}, table", words.title), html! {
             table class="narrow" {
-                thead { tr { th scope="col" class="number" { (term(across)) } th scope="col" class="number" { (term("throughput")) } th scope="col" { (term(words.interval)) } th scope="col" class="number" { (term("scaling")) } } }
+                thead {
+                    tr {
+                        th scope="col" class="number" { (term(across)) }
+                        th scope="col" class="number" { (term("throughput")) }
+                        th scope="col" { (term(words.interval)) }
+                        th scope="col" class="number" { (term("scaling")) }
+                    }
+                }
                 tbody { @for (n, e) in points {
                     @let f = Figure::new(*e, Unit::PerSecond);
                     tr {
                         th scope="row" class="number" { (n) }
                         td class="number" { (f.value()) " " (f.symbol()) }
                         td { (f.interval()) }
-                        td class="number" { @if let Some(row) = scaling.as_ref().and_then(|s| s.rows.iter().find(|r| r.clients == *n)) { (format!("{:.0} %", row.scaling)) } }
+                        td class="number" {
+                            @if let Some(row) = scaling.as_ref().and_then(|s| s.rows.iter().find(|r| r.clients == *n)) {
+                                (format!("{:.0} %", row.scaling))
+                            }
+                        }
                     }
                 } }
             }
@@ -123,9 +159,17 @@ fn table(words: &Words, name: &str, points: &Points, across: &str) -> Markup {
 pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
     let side = |name: &str, value: fn(&(i64, f64, f64)) -> f64| Series {
         name: name.to_owned(),
-        points: curve.points.iter().map(value).enumerate().map(|(step, v)| Point { step, value: v, low: v, high: v }).collect(),
+        points: curve
+            .points
+            .iter()
+            .map(value)
+            .enumerate()
+            .map(|(step, v)| Point { step, value: v, low: v, high: v })
+            .collect(),
     };
-    let percent = |v: f64, one: Option<f64>| one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0));
+    let percent = |v: f64, one: Option<f64>| {
+        one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0))
+    };
     // One name on both sides would not tell them apart.
     let [base_name, new_name] = if base == new { ["The base side", "The new side"] } else { [base, new] };
     let fallen = [(base_name, curve.base_collapses_from), (new_name, curve.new_collapses_from)];
@@ -147,7 +191,15 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
         }
         (scrolling(&format!("{}, table", crate::compare_words::curve_title(curve)), html! {
             table class="narrow" {
-                thead { tr { th scope="col" class="number" { (term("clients")) } @for side in ["base", "new"] { th scope="col" class="number" { (term(side)) } th scope="col" class="number" { (term("scaling")) } } } }
+                thead {
+                    tr {
+                        th scope="col" class="number" { (term("clients")) }
+                        @for side in ["base", "new"] {
+                            th scope="col" class="number" { (term(side)) }
+                            th scope="col" class="number" { (term("scaling")) }
+                        }
+                    }
+                }
                 tbody { @for (n, b, v) in &curve.points { tr {
                     th scope="row" class="number" { (n) }
                     td class="number" { (Unit::PerSecond.format(*b)) } td class="number" { (percent(*b, one_base)) }

@@ -19,10 +19,27 @@ pub fn section(view: &View) -> Option<Section> {
         @if !site.ratios.is_empty() {
             h3 { "All rounds" }
             (scrolling("All rounds, table", html! { table class="stacked" {
-                thead { tr { th scope="col" { (term("Files / object database")) } th scope="col" class="number" { (term("fs/odb")) } th scope="col" class="number" { (term("Rounds")) } } }
-                tbody { @for r in &site.ratios { tr { th scope="row" { (r.name) } td class="number wide" data-of="fs/odb" { (r.ratio) } td class="number" data-of="rounds" { (r.rounds) } } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("Files / object database")) }
+                        th scope="col" class="number" { (term("fs/odb")) }
+                        th scope="col" class="number" { (term("Rounds")) }
+                    }
+                }
+                tbody {
+                    @for r in &site.ratios {
+                        tr {
+                            th scope="row" { (r.name) }
+                            td class="number wide" data-of="fs/odb" { (r.ratio) }
+                            td class="number" data-of="rounds" { (r.rounds) }
+                        }
+                    }
+                }
             } }))
-            p class="skipped" { "How many times longer files take, paired round by round, with a 95 % interval. " (site.source()) }
+            p class="skipped" {
+                "How many times longer files take, paired round by round, with a 95 % interval. "
+                (site.source())
+            }
         }
         @if !site.warming.is_empty() { h3 { "From the start, as more is loaded" } }
         @for chart in &site.courses { (chart.draw()) }

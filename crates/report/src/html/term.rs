@@ -1,4 +1,5 @@
-//! Words with their definitions, shown on hover and on focus. The texts are the glossary's and the registry of causes': there is no second one.
+//! Words with their definitions, shown on hover and on focus. The texts are the glossary's and the registry of causes':
+//! there is no second one.
 
 use fingerpost_record::cause::cause;
 use maud::{Markup, html};
@@ -23,21 +24,29 @@ pub fn defined(name: &str, define: Option<Define>, focus: bool) -> Markup {
     } }
 }
 
-/// A name or parameters that may go on in the next line behind a full stop or an equals sign, where a phone is too narrow for them.
+/// A name or parameters that may go on in the next line behind a full stop or an equals sign, where a phone is too
+/// narrow for them.
 pub fn breakable(text: &str) -> Markup {
     html! { @for piece in text.split_inclusive(['.', '=']) { (piece) @if piece.ends_with(['.', '=']) { wbr; } } }
 }
 
-/// A command, or parameters, of which a line ends between words alone: no hyphen of an option is left behind. A word that is wider than the
-/// screen is broken as in [`breakable`].
+/// A command, or parameters, of which a line ends between words alone: no hyphen of an option is left behind. A word
+/// that is wider than the screen is broken as in [`breakable`].
 pub fn words_whole(text: &str) -> Markup {
-    html! { @for (i, word) in text.split(' ').enumerate() { @if i > 0 { " " } span class="word" { (breakable(word)) } } }
+    html! {
+        @for (i, word) in text.split(' ').enumerate() { @if i > 0 { " " } span class="word" { (breakable(word)) } }
+    }
 }
 
 /// A title or a sentence, in which an option of a command stays whole.
 pub fn options_whole(text: &str) -> Markup {
     let option = |word: &str| word.len() > 1 && word.starts_with('-');
-    html! { @for (i, word) in text.split(' ').enumerate() { @if i > 0 { " " } @if option(word) { span class="word" { (word) } } @else { (word) } } }
+    html! {
+        @for (i, word) in text.split(' ').enumerate() {
+            @if i > 0 { " " }
+            @if option(word) { span class="word" { (word) } } @else { (word) }
+        }
+    }
 }
 
 /// What a word of the glossary or a cause means.
@@ -60,7 +69,9 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, (said, after))) = rest.split_once('[').and_then(|(b, link)| Some((b, link.split_once("](")?))) {
+    while let Some((before, (said, after))) =
+        rest.split_once('[').and_then(|(b, link)| Some((b, link.split_once("](")?)))
+    {
         let Some((_, after)) = after.split_once(')') else { break };
         out.push_str(before);
         out.push_str(said);
@@ -122,7 +133,8 @@ mod tests {
         assert_eq!(term("<b>").into_string(), "&lt;b&gt;");
         let guilty = term("guilty").into_string();
         assert!(
-            guilty.starts_with("<abbr class=\"term\" tabindex=\"0\" title=\"the evidence") && guilty.ends_with(">guilty</abbr>"),
+            guilty.starts_with("<abbr class=\"term\" tabindex=\"0\" title=\"the evidence")
+                && guilty.ends_with(">guilty</abbr>"),
             "{guilty}"
         );
         assert_eq!(plain("a [b](c) `d` [e"), "a b d [e");

@@ -8,7 +8,8 @@ fn the_page_holds_every_group_and_row() {
     let page = report(&run, None);
     for group in View::of(&run).groups {
         assert!(
-            page.contains(&format!("id=\"{}\"", group.table.key)) && page.contains(&format!("href=\"#{}\"", group.table.key)),
+            page.contains(&format!("id=\"{}\"", group.table.key))
+                && page.contains(&format!("href=\"#{}\"", group.table.key)),
             "{}",
             group.table.key
         );

@@ -25,36 +25,57 @@ struct Line {
     kind: &'static str,
 }
 
-/// The waterfall as a table with a floating bar in each row. Parts that a guilty cause moves name it, where they go the way that the whole does:
-/// of two sides it is the slower one's cause, whichever comes first.
+/// The waterfall as a table with a floating bar in each row. Parts that a guilty cause moves name it, where they go the
+/// way that the whole does: of two sides it is the slower one's cause, whichever comes first.
 pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     let lines = lines(fall);
     let axis = Axis::over(lines.iter().flat_map(|l| [l.from * 1e9, l.to * 1e9]));
     let way = kind_of(fall.new_seconds - fall.base_seconds);
     let guilty = |line: &Line| {
-        let moves = |f: &&Finding| line.layer.is_some_and(|layer| cause(&f.cause).is_some_and(|c| c.moves(layer, &line.name)));
+        let moves =
+            |f: &&Finding| line.layer.is_some_and(|layer| cause(&f.cause).is_some_and(|c| c.moves(layer, &line.name)));
         causes.iter().filter(|f| f.status == Status::Guilty).find(moves)
     };
     html! {
         h3 { (waterfall_title(fall)) }
         (scrolling(&format!("{}, table", waterfall_title(fall)), html! {
             table class="waterfall" {
-                thead { tr { th scope="col" { (term("Part")) } th scope="col" class="extra" { (term("Layer")) } th scope="col" class="number" { (term("Change")) } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("Part")) }
+                        th scope="col" class="extra" { (term("Layer")) }
+                        th scope="col" class="number" { (term("Change")) }
+                        th scope="col" class="graphic" {
+                            span class="axis-name" { "time of one transaction" }
+                            (cells::interval_head(&axis, Unit::Nanoseconds))
+                        }
+                    }
+                }
                 tbody { @for line in &lines {
                     @let named = if line.kind == way { guilty(line) } else { None };
                     tr class=(if named.is_some() { "guilty" } else { line.kind }) {
                         th scope="row" {
                             (clean(&line.name))
-                            @if let Some(f) = named { span class="accused" { span aria-hidden="true" { "☞ " } "guilty: " (clean(&f.cause)) } }
+                            @if let Some(f) = named {
+                                span class="accused" { span aria-hidden="true" { "☞ " } "guilty: " (clean(&f.cause)) }
+                            }
                         }
                         td class="extra" { @if let Some(layer) = line.layer { (layer.as_str()) } }
                         td class="number" { (change(line)) }
-                        td class="graphic" { (cells::floating(&axis, line.from * 1e9, line.to * 1e9, if named.is_some() { "guilty" } else { line.kind })) }
+                        td class="graphic" {
+                            (cells::floating(&axis, line.from * 1e9, line.to * 1e9, if named.is_some() { "guilty" } else { line.kind }))
+                        }
                     }
                 } }
             }
         }))
-        @if let Some(share) = fall.predicted_share { p { "Unit costs of the primitives times their counts predict " (format!("{:.0} %", share * 100.0)) " of the change." } }
+        @if let Some(share) = fall.predicted_share {
+            p {
+                "Unit costs of the primitives times their counts predict "
+                (format!("{:.0} %", share * 100.0))
+                " of the change."
+            }
+        }
         @if !fall.predictions.is_empty() { ul class="note" { @for p in &fall.predictions { li { (clean(p)) } } } }
     }
 }
@@ -84,7 +105,8 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
     if small != 0.0 {
         add("parts that changed little".into(), None, small, kind(small));
     }
-    let unexplained = if fall.unexplained_seconds.abs() < crate::compare_words::NOTHING { 0.0 } else { fall.unexplained_seconds };
+    let unexplained =
+        if fall.unexplained_seconds.abs() < crate::compare_words::NOTHING { 0.0 } else { fall.unexplained_seconds };
     add("unexplained".into(), None, unexplained, "rest");
     lines.push(Line { name: "new".into(), layer: None, from: 0.0, to: fall.new_seconds, kind: "total" });
     lines
@@ -184,7 +206,8 @@ mod tests {
         for new_first in [false, true] {
             let lock = draw(&fall(new_first), &[guilty("app.setting"), guilty("app.lock")]).into_string();
             let rows: Vec<&str> = lock.split("<tr").collect();
-            let row = |part: &str| *rows.iter().find(|row| row.contains(part)).unwrap_or_else(|| panic!("{part}: {lock}"));
+            let row =
+                |part: &str| *rows.iter().find(|row| row.contains(part)).unwrap_or_else(|| panic!("{part}: {lock}"));
             assert!(row("lock: held").contains("guilty: app.lock"), "{lock}");
             assert!(!row("server user code").contains("guilty"), "{lock}");
             let work = draw(&fall(new_first), &[guilty("app.work")]).into_string();

@@ -33,13 +33,19 @@ fn curve(run: &Run, a: &Analysis) -> Chart {
         let ours = run.measurements.iter().filter(|m| m.probe == probe && m.params.text("api") == Some(&a.api));
         ours.filter_map(|m| Some((m.params.int("pages")?, m.estimate?))).collect()
     };
-    let all = [("allocated and freed", of("zerofill.alloc")), ("allocated, every page touched, and freed", of("zerofill.touch"))];
-    let steps: Vec<i64> = all.iter().flat_map(|(_, rows)| rows.keys().copied()).collect::<BTreeSet<_>>().into_iter().collect();
+    let all = [
+        ("allocated and freed", of("zerofill.alloc")),
+        ("allocated, every page touched, and freed", of("zerofill.touch")),
+    ];
+    let steps: Vec<i64> =
+        all.iter().flat_map(|(_, rows)| rows.keys().copied()).collect::<BTreeSet<_>>().into_iter().collect();
     let series = |(name, rows): &(&str, BTreeMap<i64, Estimate>)| Series {
         name: (*name).to_owned(),
         points: rows
             .iter()
-            .filter_map(|(pages, e)| Some(Point { step: steps.binary_search(pages).ok()?, value: e.value, low: e.low, high: e.high }))
+            .filter_map(|(pages, e)| {
+                Some(Point { step: steps.binary_search(pages).ok()?, value: e.value, low: e.low, high: e.high })
+            })
             .collect(),
     };
     Chart {
@@ -58,7 +64,13 @@ fn article(a: &Analysis) -> Markup {
     html! {
         @if let Some(given) = &a.given {
             h3 { (words::given_title(a)) }
-            table { tbody { @for (name, e) in words::given_fields(given) { tr { th scope="row" { (name) (in_formulas(name)) } td class="number" { (words::time(e)) } } } } }
+            table {
+                tbody {
+                    @for (name, e) in words::given_fields(given) {
+                        tr { th scope="row" { (name) (in_formulas(name)) } td class="number" { (words::time(e)) } }
+                    }
+                }
+            }
             h3 { "Derived: the article's arithmetic" }
             @if let Some(costs) = &a.derived {
                 table { tbody { @for ((name, value), formula) in words::derived_fields(a, costs) {
@@ -80,17 +92,37 @@ fn costs(a: &Analysis) -> Markup {
     html! {
         @if a.fit.is_some() {
             h3 { "Measured: all page counts together" }
-            table { tbody { @for (name, e) in words::fit_fields(a) { tr { th scope="row" { (name) } td class="number" { (words::time(e)) } } } } }
+            table {
+                tbody {
+                    @for (name, e) in words::fit_fields(a) {
+                        tr { th scope="row" { (name) } td class="number" { (words::time(e)) } }
+                    }
+                }
+            }
             @if let Some(note) = words::fit_note(a) { p class="skipped" { (note) } }
         }
         @if !a.zeroing.is_empty() {
             h3 { "Zeroing one page, by independent routes" }
-            div class="scroll" tabindex="0" role="region" aria-label="Zeroing, table" { table { tbody { @for r in &a.zeroing {
-                tr { th scope="row" { (r.name) } td { (counted(r.pages.unsigned_abs(), "page")) " at a time" } td class="number" { (words::time(r.per_page)) } }
+            div class="scroll" tabindex="0" role="region"
+                aria-label="Zeroing, table" { table { tbody { @for r in &a.zeroing {
+                tr {
+                    th scope="row" { (r.name) }
+                    td { (counted(r.pages.unsigned_abs(), "page")) " at a time" }
+                    td class="number" { (words::time(r.per_page)) }
+                }
             } } } }
         }
         @for g in &a.agreement {
-            p { (g.what) ": " (Unit::Nanoseconds.format(g.ours.value)) " against " (Unit::Nanoseconds.format(g.kernel.value)) ", ratio " (format!("{:.2}", g.ratio)) "." }
+            p {
+                (g.what)
+                ": "
+                (Unit::Nanoseconds.format(g.ours.value))
+                " against "
+                (Unit::Nanoseconds.format(g.kernel.value))
+                ", ratio "
+                (format!("{:.2}", g.ratio))
+                "."
+            }
         }
     }
 }
@@ -98,7 +130,8 @@ fn costs(a: &Analysis) -> Markup {
 /// Heights in pixels: a bar, and the distance of two.
 const BAR: f64 = 18.0;
 const STEP: f64 = 26.0;
-/// Where the bars begin and how wide they are, in per cent of the width: on a phone there is room for the words on both sides.
+/// Where the bars begin and how wide they are, in per cent of the width: on a phone there is room for the words on both
+/// sides.
 const FROM: f64 = 14.0;
 const WIDE: f64 = 44.0;
 
@@ -110,11 +143,20 @@ fn shares(a: &Analysis) -> Markup {
         @if !a.shares.is_empty() {
             h3 { "Where the time goes" }
             figure {
-                figcaption { "Shares of allocating, touching and freeing, by the number of pages (on the left); behind each bar how much of the whole time is zero-filling." }
+                figcaption {
+                    "Shares of allocating, touching and freeing, by the number of pages (on the left); behind each bar \
+                     how much of the whole time is zero-filling."
+                }
                 (legend())
                 svg class="chart" width="100%" height=(height) role="img" xmlns="http://www.w3.org/2000/svg" {
                     title { "Share of zero-filling per page count" }
-                    desc { @for s in &a.shares { (s.pages) " pages: " (format!("{:.0} % zero-filling, {:.0} % faults. ", s.zero * 100.0, s.fault * 100.0)) } }
+                    desc {
+                        @for s in &a.shares {
+                            (s.pages)
+                            " pages: "
+                            (format!("{:.0} % zero-filling, {:.0} % faults. ", s.zero * 100.0, s.fault * 100.0))
+                        }
+                    }
                     @for (i, s) in a.shares.iter().enumerate() {
                         @let y = STEP * i as f64;
                         text x="0" y=(y + 14.0) { (s.pages) }
@@ -123,7 +165,11 @@ fn shares(a: &Analysis) -> Markup {
                             rect width=(of_bar(s.zero)) height=(BAR) class="z-zero" {}
                             rect x=(of_bar(s.zero)) width=(of_bar(s.fault)) height=(BAR) class="z-fault" {}
                         }
-                        text x=(format!("{}%", FROM + WIDE)) dx="6" y=(y + 14.0) { (format!("{:.0} %", s.zero * 100.0)) " of " (Unit::Nanoseconds.format(s.total)) }
+                        text x=(format!("{}%", FROM + WIDE)) dx="6" y=(y + 14.0) {
+                            (format!("{:.0} %", s.zero * 100.0))
+                            " of "
+                            (Unit::Nanoseconds.format(s.total))
+                        }
                     }
                 }
             }
@@ -133,10 +179,16 @@ fn shares(a: &Analysis) -> Markup {
 
 /// The colours of shares of the time, the same wherever they are drawn.
 pub fn legend() -> Markup {
-    let parts = [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing")];
+    let parts =
+        [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing")];
     html! {
         ul class="legend" { @for (class, name) in parts {
-            li { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class=(class) width="14" height="14" {} } (name) }
+            li {
+                svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
+                    rect class=(class) width="14" height="14" {}
+                }
+                (name)
+            }
         } }
     }
 }
@@ -146,11 +198,21 @@ fn guesses(a: &Analysis) -> Markup {
         @if !a.guesses.is_empty() {
             h3 { "The article's guesses on this machine" }
             div class="scroll" tabindex="0" role="region" aria-label="Guesses, table" { table class="stacked" {
-                thead { tr { th scope="col" { (term("It says")) } th scope="col" { (term("Measured here")) } th scope="col" { (term("Guess")) } th scope="col" { (term("Figure")) } th scope="col" { (term("Verdict")) } } }
+                thead {
+                    tr {
+                        th scope="col" { (term("It says")) }
+                        th scope="col" { (term("Measured here")) }
+                        th scope="col" { (term("Guess")) }
+                        th scope="col" { (term("Figure")) }
+                        th scope="col" { (term("Verdict")) }
+                    }
+                }
                 tbody { @for g in &a.guesses {
                     tr class=(if g.verdict == Verdict::Holds { "measured" } else { "untrusted" }) {
                         th scope="row" { (g.says) } td class="wide" data-of="measured here" { (g.quantity) }
-                        td data-of="guess" { (words::guessed(g)) } td data-of="figure" { (words::measured(g)) } td data-of="verdict" { (words::verdict(g)) }
+                        td data-of="guess" {
+                            (words::guessed(g))
+                        } td data-of="figure" { (words::measured(g)) } td data-of="verdict" { (words::verdict(g)) }
                     }
                 } }
             } }
@@ -162,7 +224,11 @@ fn prefault(a: &Analysis) -> Markup {
     html! {
         @if !a.prefault.is_empty() {
             h3 { "Faulting in ahead, against plain touching" }
-            table { tbody { @for (range, who) in words::leads(&a.prefault) { tr { th scope="row" { (range) } td { (who) } } } } }
+            table {
+                tbody {
+                    @for (range, who) in words::leads(&a.prefault) { tr { th scope="row" { (range) } td { (who) } } }
+                }
+            }
             ul { @for c in &a.crossovers { li { (words::crossover(c)) } } }
         }
     }
@@ -173,7 +239,10 @@ fn ranking(title: &str, list: &[Ranking]) -> Markup {
         @if !list.is_empty() {
             h3 { (title) }
             div class="scroll" tabindex="0" role="region" aria-label=(title) { table { tbody { @for r in list {
-                tr { th scope="row" { (r.pages) @if r.pages == 1 { " page" } @else { " pages" } } td { (words::places(r).replace(" ×", "\u{a0}×")) } }
+                tr {
+                    th scope="row" { (r.pages) @if r.pages == 1 { " page" } @else { " pages" } }
+                    td { (words::places(r).replace(" ×", "\u{a0}×")) }
+                }
             } } } }
         }
     }

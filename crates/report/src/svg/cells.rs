@@ -15,14 +15,20 @@ const CELL: f64 = 26.0;
 const MIDDLE: f64 = CELL / 2.0;
 
 fn cell(content: Markup) -> Markup {
-    html! { svg class="cell" width="100%" height=(CELL) aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" { (content) } }
+    html! {
+        svg class="cell" width="100%" height=(CELL) aria-hidden="true" focusable="false"
+            xmlns="http://www.w3.org/2000/svg" {
+            (content)
+        }
+    }
 }
 
 pub(super) fn rules(places: &[f64]) -> Markup {
     html! { @for x in places { line class="rule" x1=(percent(*x)) x2=(percent(*x)) y1="0" y2=(CELL) {} } }
 }
 
-/// How many letters of the first and the last label a phone has room for in a cell: of others it has the two only, and these smaller.
+/// How many letters of the first and the last label a phone has room for in a cell: of others it has the two only, and
+/// these smaller.
 const ROOM: usize = 15;
 
 /// How many of the smaller letters: of longer labels a phone shows the last on a line of its own.
@@ -33,7 +39,8 @@ fn head(labels: &[(f64, String)]) -> Markup {
     let letters: usize = labels.first().into_iter().chain(labels.last()).map(|(_, label)| label.chars().count()).sum();
     let class = if letters > ROOM { "tick tight" } else { "tick" };
     html! {
-        svg class=(if letters > ROOM_TIGHT { "cell head two" } else { "cell head" }) width="100%" height="18" aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
+        svg class=(if letters > ROOM_TIGHT { "cell head two" } else { "cell head" }) width="100%" height="18"
+            aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
             @for (x, label) in labels { text class=(class) x=(percent(*x)) y="13" text-anchor=(anchor(*x)) { (label) } }
         }
     }
@@ -159,7 +166,9 @@ pub fn stacked(pieces: &[Piece]) -> Markup {
     }
     cell(html! {
         @for (from, width, piece) in bars {
-            rect class={ "piece " (piece.class) } x=(percent(from)) width=(percent(width)) y="3" height=(CELL - 6.0) { title { (piece.title) } }
+            rect class={ "piece " (piece.class) } x=(percent(from)) width=(percent(width)) y="3" height=(CELL - 6.0) {
+                title { (piece.title) }
+            }
         }
     })
 }
@@ -174,7 +183,8 @@ pub fn floating(axis: &Axis, from: f64, to: f64, class: &str) -> Markup {
     let (left, right) = (axis.place(from.min(to)), axis.place(from.max(to)));
     cell(html! {
         (rules(&few_ticks(axis).into_iter().map(|t| axis.place(t)).collect::<Vec<_>>()))
-        rect class={ "fall " (class) } x=(percent(left)) width=(percent((right - left).max(0.3))) y="5" height=(CELL - 10.0) {}
+        rect class={ "fall " (class) } x=(percent(left)) width=(percent((right - left).max(0.3))) y="5"
+            height=(CELL - 10.0) {}
         line class="carry" x1=(percent(axis.place(to))) x2=(percent(axis.place(to))) y1=(CELL - 5.0) y2=(CELL) {}
     })
 }
@@ -183,7 +193,8 @@ pub fn floating(axis: &Axis, from: f64, to: f64, class: &str) -> Markup {
 pub fn share(value: f64, class: &str) -> Markup {
     cell(html! {
         rect class="whole" x="0" width="100%" y="9" height=(CELL - 18.0) {}
-        rect class={ "fall " (class) } x="0" width=(percent(value.clamp(0.0, 1.0) * 100.0)) y="9" height=(CELL - 18.0) {}
+        rect class={ "fall " (class) } x="0" width=(percent(value.clamp(0.0, 1.0) * 100.0)) y="9"
+            height=(CELL - 18.0) {}
     })
 }
 
@@ -203,7 +214,12 @@ mod tests {
         let axis = RatioAxis::over([0.5, 8.07], 0.03);
         assert_eq!(axis.place(1.0), 50.0);
         assert!((axis.place(4.0) - 50.0 - (50.0 - axis.place(0.25))).abs() < 1e-9);
-        assert!(axis.place(8.07) < 100.0 && axis.place(1e9) <= 100.0 && axis.place(0.0) >= 0.0 && axis.place(f64::INFINITY) <= 100.0);
+        assert!(
+            axis.place(8.07) < 100.0
+                && axis.place(1e9) <= 100.0
+                && axis.place(0.0) >= 0.0
+                && axis.place(f64::INFINITY) <= 100.0
+        );
         assert_eq!(axis.ticks()[2], 5.0);
     }
 

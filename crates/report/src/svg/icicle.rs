@@ -1,4 +1,5 @@
-//! An icicle: chains as rows of boxes from the top down, each as wide as its share of the whole, those that begin alike below one box.
+//! An icicle: chains as rows of boxes from the top down, each as wide as its share of the whole, those that begin alike
+//! below one box.
 
 use fingerpost_record::Layer;
 use maud::{Markup, html};
@@ -8,7 +9,8 @@ use super::percent;
 
 /// Height of a row of boxes.
 const ROW: f64 = 22.0;
-/// How wide the picture is at least on a wide screen, on a narrower one and on paper, and on a phone, in pixels; with the class of what is shown there.
+/// How wide the picture is at least on a wide screen, on a narrower one and on paper, and on a phone, in pixels; with
+/// the class of what is shown there.
 const WIDTHS: [(f64, &str); 3] = [(900.0, " wide"), (640.0, " paper"), (290.0, " phone")];
 /// A letter's width, in the middle of a text's.
 const LETTER: f64 = 7.0;
@@ -72,8 +74,14 @@ fn draw(title: &str, description: &str, branches: &[Branch], deepest: usize) -> 
             @for b in &boxes {
                 // A picture of its own cuts a word off where its box ends.
                 svg x=(percent(b.from)) y=(ROW * b.row as f64) width=(percent(b.width)) height=(ROW) {
-                    rect class={ "piece " (b.node.layer.map_or("link", layer_class)) } width="100%" height=(ROW) { title { (tooltip(b.node)) } }
-                    @for (word, at) in labels(b) { text class={ (if b.node.layer.is_some() { "on-layer" } else { "on-link" }) (at) } x="5" y="15" { (word) } }
+                    rect class={ "piece " (b.node.layer.map_or("link", layer_class)) } width="100%" height=(ROW) {
+                        title { (tooltip(b.node)) }
+                    }
+                    @for (word, at) in labels(b) {
+                        text class={ (if b.node.layer.is_some() { "on-layer" } else { "on-link" }) (at) } x="5" y="15" {
+                            (word)
+                        }
+                    }
                 }
             }
         }
@@ -116,7 +124,8 @@ fn insert(nodes: &mut Vec<Node>, names: &[String], branch: &Branch) {
     let Some((name, rest)) = names.split_first() else { return };
     // What time went to has a box of its own: the same name as a link of a chain is something else.
     let layer = rest.is_empty().then_some(branch.layer);
-    let at = nodes.iter().position(|n| n.name == *name && n.layer == layer && (layer.is_none() || n.note == branch.note));
+    let at =
+        nodes.iter().position(|n| n.name == *name && n.layer == layer && (layer.is_none() || n.note == branch.note));
     let at = at.unwrap_or_else(|| {
         let note = if layer.is_some() { branch.note.clone() } else { String::new() };
         nodes.push(Node { name: name.clone(), note, layer, share: 0.0, below: Vec::new() });
@@ -155,13 +164,22 @@ mod tests {
     use super::*;
 
     fn branch(names: &[&str], share: f64) -> Branch {
-        Branch { names: names.iter().map(|&n| n.to_owned()).collect(), layer: Layer::Storage, note: String::new(), share }
+        Branch {
+            names: names.iter().map(|&n| n.to_owned()).collect(),
+            layer: Layer::Storage,
+            note: String::new(),
+            share,
+        }
     }
 
     #[test]
     fn chains_that_begin_alike_lie_below_one_box_as_wide_as_both() {
-        let text =
-            icicle("t", "d", &[branch(&["lock", "disk"], 0.25), branch(&["lock", "work"], 0.25), branch(&["user"], 0.5)]).into_string();
+        let text = icicle(
+            "t",
+            "d",
+            &[branch(&["lock", "disk"], 0.25), branch(&["lock", "work"], 0.25), branch(&["user"], 0.5)],
+        )
+        .into_string();
         assert_eq!(text.matches("<rect").count(), 4, "{text}");
         assert!(text.contains(r#"width="50.00%""#) && text.contains(r#"y="22""#), "{text}");
         assert!(text.contains("<title>t</title>") && text.contains("<desc>d</desc>"));
@@ -172,7 +190,9 @@ mod tests {
         assert_eq!(word("queue", 5).as_deref(), Some("queue"));
         assert_eq!(word("waiting for a CPU", 9).as_deref(), Some("waiting …"));
         assert_eq!(word("waiting for a CPU", 6), None);
-        let text = icicle("t", "d", &[branch(&["waiting for a lock"], 0.3), branch(&["lock"], 0.1), branch(&["disk"], 0.6)]).into_string();
+        let text =
+            icicle("t", "d", &[branch(&["waiting for a lock"], 0.3), branch(&["lock"], 0.1), branch(&["disk"], 0.6)])
+                .into_string();
         assert!(text.contains(r#"class="on-layer wide paper" x="5" y="15">waiting for a lock<"#), "{text}");
         assert!(text.contains(r#"class="on-layer phone" x="5" y="15">waiting fo…<"#), "{text}");
         assert!(text.contains(r#"class="on-layer wide paper phone" x="5" y="15">disk<"#), "{text}");
@@ -184,9 +204,18 @@ mod tests {
         let text = icicle(
             "t",
             "d",
-            &[branch(&deep, 1.0), branch(&["nan"], f64::NAN), branch(&["over"], 5.0), branch(&["less"], -1.0), branch(&[], 1.0)],
+            &[
+                branch(&deep, 1.0),
+                branch(&["nan"], f64::NAN),
+                branch(&["over"], 5.0),
+                branch(&["less"], -1.0),
+                branch(&[], 1.0),
+            ],
         );
         let text = text.into_string();
-        assert!(!text.contains("NaN") && !text.contains("-1") && text.matches("<rect").count() <= DEEPEST + 1, "{text}");
+        assert!(
+            !text.contains("NaN") && !text.contains("-1") && text.matches("<rect").count() <= DEEPEST + 1,
+            "{text}"
+        );
     }
 }

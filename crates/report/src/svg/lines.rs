@@ -93,7 +93,9 @@ pub struct Chart {
 
 impl Chart {
     fn axis(&self) -> Axis {
-        let values = || self.series.iter().flat_map(|s| &s.points).flat_map(|p| [p.low, p.value, p.high]).filter(|v| v.is_finite());
+        let values = || {
+            self.series.iter().flat_map(|s| &s.points).flat_map(|p| [p.low, p.value, p.high]).filter(|v| v.is_finite())
+        };
         if self.from_zero {
             return Axis::over(values());
         }
@@ -116,8 +118,11 @@ impl Chart {
     }
 
     fn spoken(&self) -> String {
-        let point = |p: &Point| format!("{} at {}", self.unit.format(p.value), self.steps.get(p.step).map_or("", String::as_str));
-        let series = |s: &Series| format!("{}: {}", s.name, s.points.iter().take(30).map(point).collect::<Vec<_>>().join(", "));
+        let point = |p: &Point| {
+            format!("{} at {}", self.unit.format(p.value), self.steps.get(p.step).map_or("", String::as_str))
+        };
+        let series =
+            |s: &Series| format!("{}: {}", s.name, s.points.iter().take(30).map(point).collect::<Vec<_>>().join(", "));
         self.series.iter().map(series).collect::<Vec<_>>().join("; ")
     }
 
@@ -148,9 +153,14 @@ impl Chart {
         let scale = if axis.is_log() { ", logarithmic" } else { "" };
         html! {
             figure class="lines" {
-                figcaption { strong { (self.title) } " " span class="axis-name" { (self.up) (scale) ", over " (self.across) } }
+                figcaption {
+                    strong { (self.title) }
+                    " "
+                    span class="axis-name" { (self.up) (scale) ", over " (self.across) }
+                }
                 @if self.series.len() > 1 { (self.legend()) }
-                svg class="chart" width="100%" height=(ABOVE + PLOT + BELOW + self.second_line()) role="img" xmlns="http://www.w3.org/2000/svg" {
+                svg class="chart" width="100%" height=(ABOVE + PLOT + BELOW + self.second_line()) role="img"
+                    xmlns="http://www.w3.org/2000/svg" {
                     title { (self.title) }
                     desc { (self.up) (scale) ", over " (self.across) ". " (self.spoken()) "." }
                     @for tick in axis.ticks() {
@@ -158,7 +168,9 @@ impl Chart {
                         text class="tick" x="0" y=(round(down(tick) - 4.0)) { (tick_label(self.unit, tick)) }
                     }
                     @if self.kind == Steps::Moments { (self.moments()) } @else { (self.step_labels()) }
-                    text class="tick" x="50%" y=(ABOVE + PLOT + 33.0 + self.second_line()) text-anchor="middle" { (self.across) }
+                    text class="tick" x="50%" y=(ABOVE + PLOT + 33.0 + self.second_line()) text-anchor="middle" {
+                        (self.across)
+                    }
                     @for (i, series) in self.series.iter().enumerate() { (self.line(i, series, &down)) }
                 }
             }
@@ -167,7 +179,8 @@ impl Chart {
 
     fn step_labels(&self) -> Markup {
         let turns = self.in_turns();
-        let every = if turns { self.steps.len().div_ceil(2 * LABELS) } else { self.steps.len().div_ceil(LABELS) }.max(1);
+        let every =
+            if turns { self.steps.len().div_ceil(2 * LABELS) } else { self.steps.len().div_ceil(LABELS) }.max(1);
         let lower = |i: usize| if turns && (i / every) % 2 == 1 { LINE } else { 0.0 };
         // On a phone every second one is left out where all have no room.
         let letters: usize = self.steps.iter().step_by(every).map(|step| step.chars().count() + 1).sum();
@@ -175,9 +188,17 @@ impl Chart {
         html! {
             @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
                 @let x = self.across(i);
-                text class=(if turns { "tick long" } else if crowded && (self.steps.len() - 1 - i) / every % 2 == 1 { "tick between" } else { "tick" }) x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i)) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
-                // On a phone long names would stand over each other: their numbers, in the order of the table below, take their place.
-                @if turns { text class="tick nth" x=(percent(x)) y=(ABOVE + PLOT + 16.0) text-anchor="middle" { (i + 1) } }
+                text
+                    class=(if turns { "tick long" } else if crowded && (self.steps.len() - 1 - i) / every % 2 == 1 { "tick between" } else { "tick" })
+                    x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i))
+                    text-anchor=(if every > 1 { "middle" } else { anchor(x) }) {
+                    (label)
+                }
+                // On a phone long names would stand over each other: their numbers, in the order of the table below,
+                // take their place.
+                @if turns {
+                    text class="tick nth" x=(percent(x)) y=(ABOVE + PLOT + 16.0) text-anchor="middle" { (i + 1) }
+                }
             }
         }
     }
@@ -188,7 +209,9 @@ impl Chart {
             @for label in moments::labels(&self.steps) {
                 @let x = percent(self.across(label.step));
                 text class="tick" x=(x) y=(ABOVE + PLOT + 16.0) text-anchor="middle" { (label.time) }
-                @if let Some(date) = label.date { text class="tick" x=(x) y=(ABOVE + PLOT + 16.0 + LINE) text-anchor="middle" { (date) } }
+                @if let Some(date) = label.date {
+                    text class="tick" x=(x) y=(ABOVE + PLOT + 16.0 + LINE) text-anchor="middle" { (date) }
+                }
             }
         }
     }
@@ -198,12 +221,23 @@ impl Chart {
         html! {
             g class={ "series s" (index % SHAPES.len()) } {
                 @for pair in series.points.windows(2).filter(|_| self.joined()) {
-                    line class="link" x1=(x(&pair[0])) y1=(round(down(pair[0].value))) x2=(x(&pair[1])) y2=(round(down(pair[1].value))) {}
+                    line class="link" x1=(x(&pair[0])) y1=(round(down(pair[0].value))) x2=(x(&pair[1]))
+                        y2=(round(down(pair[1].value))) {}
                 }
                 @for p in &series.points {
-                    @if p.low < p.high { line class="whisker" x1=(x(p)) x2=(x(p)) y1=(round(down(p.low))) y2=(round(down(p.high))) {} }
+                    @if p.low < p.high {
+                        line class="whisker" x1=(x(p)) x2=(x(p)) y1=(round(down(p.low))) y2=(round(down(p.high))) {}
+                    }
                     svg x=(x(p)) y=(round(down(p.value))) overflow="visible" {
-                        path d=(SHAPES[index % SHAPES.len()]) { title { (series.name) ", " (self.steps.get(p.step).map_or("", String::as_str)) ": " (self.unit.format(p.value)) } }
+                        path d=(SHAPES[index % SHAPES.len()]) {
+                            title {
+                                (series.name)
+                                ", "
+                                (self.steps.get(p.step).map_or("", String::as_str))
+                                ": "
+                                (self.unit.format(p.value))
+                            }
+                        }
                     }
                 }
             }
@@ -215,7 +249,8 @@ impl Chart {
             ul class="legend" {
                 @for (i, series) in self.series.iter().enumerate() {
                     li {
-                        svg class={ "key series s" (i % SHAPES.len()) } width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
+                        svg class={ "key series s" (i % SHAPES.len()) } width="14" height="14" aria-hidden="true"
+                            xmlns="http://www.w3.org/2000/svg" {
                             svg x="7" y="7" overflow="visible" { path d=(SHAPES[i % SHAPES.len()]) {} }
                         }
                         (series.name)
@@ -236,7 +271,11 @@ mod tests {
     use super::*;
 
     fn chart(values: &[f64], from_zero: bool) -> Chart {
-        let points = values.iter().enumerate().map(|(step, &value)| Point { step, value, low: value * 0.9, high: value * 1.1 }).collect();
+        let points = values
+            .iter()
+            .enumerate()
+            .map(|(step, &value)| Point { step, value, low: value * 0.9, high: value * 1.1 })
+            .collect();
         Chart {
             title: "A <b>".into(),
             across: "clients".into(),
@@ -252,9 +291,12 @@ mod tests {
     #[test]
     fn title_axes_units_and_values_are_in_words_too() {
         let text = chart(&[192.0, 274.0, 113.0], true).draw().into_string();
-        for expected in
-            ["<title>A &lt;b&gt;</title>", "queries a second, over clients", "x&amp;y: 192.0 /s at 1, 274.0 /s at 2", ">300 /s<"]
-        {
+        for expected in [
+            "<title>A &lt;b&gt;</title>",
+            "queries a second, over clients",
+            "x&amp;y: 192.0 /s at 1, 274.0 /s at 2",
+            ">300 /s<",
+        ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
     }
@@ -262,7 +304,8 @@ mod tests {
     #[test]
     fn runs_of_one_day_are_told_apart_by_the_time_of_day() {
         let moments = ["2026-11-25 09:05:00", "2026-11-25 14:08:00", "2026-11-26 14:08:30"].map(String::from).to_vec();
-        let text = Chart { kind: Steps::Moments, steps: moments, ..chart(&[1.0, 2.0, 3.0], false) }.draw().into_string();
+        let text =
+            Chart { kind: Steps::Moments, steps: moments, ..chart(&[1.0, 2.0, 3.0], false) }.draw().into_string();
         let labels = [">09:05<", ">2026-11-25<", ">14:08<", ">2026-11-26<"];
         assert_eq!(labels.map(|label| text.matches(label).count()), [1, 1, 2, 1], "{text}");
     }

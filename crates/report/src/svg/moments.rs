@@ -15,7 +15,8 @@ pub struct Label<'a> {
     pub date: Option<&'a str>,
 }
 
-/// The labels of steps that are moments, as `2026-01-02 03:04:05`. Seconds are told where labels side by side have the minute in common.
+/// The labels of steps that are moments, as `2026-01-02 03:04:05`. Seconds are told where labels side by side have the
+/// minute in common.
 pub fn labels(moments: &[String]) -> Vec<Label<'_>> {
     let split: Vec<(&str, &str)> = moments.iter().map(|m| m.split_once(' ').unwrap_or((m, ""))).collect();
     let every = |most: usize| split.iter().enumerate().step_by(moments.len().div_ceil(most).max(1));
@@ -44,7 +45,10 @@ mod tests {
 
     fn shown(moments: &[&str]) -> Vec<String> {
         let moments: Vec<String> = moments.iter().map(|&m| m.to_owned()).collect();
-        labels(&moments).iter().map(|l| format!("{} {}", l.time, l.date.unwrap_or_default()).trim().to_owned()).collect()
+        labels(&moments)
+            .iter()
+            .map(|l| format!("{} {}", l.time, l.date.unwrap_or_default()).trim().to_owned())
+            .collect()
     }
 
     #[test]
@@ -62,7 +66,9 @@ mod tests {
 
     #[test]
     fn many_runs_have_few_labels() {
-        let of = |day: fn(usize) -> usize| (0..40).map(|n| format!("2026-11-{:02} 09:{n:02}:00", day(n))).collect::<Vec<_>>();
+        let of = |day: fn(usize) -> usize| {
+            (0..40).map(|n| format!("2026-11-{:02} 09:{n:02}:00", day(n))).collect::<Vec<_>>()
+        };
         assert_eq!(labels(&of(|_| 25)).len(), MOST);
         assert_eq!(labels(&of(|n| 1 + n / 2)).len(), MOST_LONG);
     }

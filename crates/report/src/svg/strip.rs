@@ -19,13 +19,18 @@ pub struct Strip {
     pub shown: (usize, usize),
 }
 
-/// The axis of a strip: from the least to the greatest, unless a few lie so far out that the others would be one dot; those stand at its end.
+/// The axis of a strip: from the least to the greatest, unless a few lie so far out that the others would be one dot;
+/// those stand at its end.
 fn ends(mut values: Vec<f64>) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
     let (least, greatest, low, high) = (at(0.0), at(1.0), at(BULK), at(1.0 - BULK));
     let reach = (high / 2.0 - low / 2.0) * 2.0 * BEYOND;
-    if reach > 0.0 && reach.is_finite() { (least.max(low - reach), greatest.min(high + reach)) } else { (least, greatest) }
+    if reach > 0.0 && reach.is_finite() {
+        (least.max(low - reach), greatest.min(high + reach))
+    } else {
+        (least, greatest)
+    }
 }
 
 /// Below this share and above its complement lie the samples that may stand at the ends.
@@ -47,7 +52,11 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
     let height = step * processes.len() as f64 + 6.0;
     let (mut calm, mut hit, mut beyond, mut shown) = (String::new(), String::new(), String::new(), 0);
     let left = if least < low { format!("{} … {}", unit.format(least), unit.format(low)) } else { unit.format(low) };
-    let right = if greatest > high { format!("{} … {}", unit.format(high), unit.format(greatest)) } else { unit.format(high) };
+    let right = if greatest > high {
+        format!("{} … {}", unit.format(high), unit.format(greatest))
+    } else {
+        unit.format(high)
+    };
     let mut at = 0;
     // Thinning keeps one of each end: they are what a reader looks for.
     let mut kept = [least, greatest].map(Some);
@@ -60,7 +69,11 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
                 continue;
             }
             let within = value.clamp(low, high);
-            let x = if high > low { 6.0 + (within / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * (WIDTH - 12.0) } else { WIDTH / 2.0 };
+            let x = if high > low {
+                6.0 + (within / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * (WIDTH - 12.0)
+            } else {
+                WIDTH / 2.0
+            };
             let path = if value != within {
                 &mut beyond
             } else if process.aside || process.disturbed.contains(&(j as u32)) {
@@ -75,9 +88,19 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
     }
     let picture = html! {
         div class="strip" {
-            svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none" height=(format!("{:.0}", height.max(14.0))) width="100%" role="img" xmlns="http://www.w3.org/2000/svg" {
+            svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none"
+                height=(format!("{:.0}", height.max(14.0))) width="100%" role="img" xmlns="http://www.w3.org/2000/svg" {
                 title { "Samples of " (name) }
-                desc { (counted(total as u64, "sample")) " from " (unit.format(least)) " to " (unit.format(greatest)) ", a line for each of " (counted(processes.len() as u64, "process")) "." }
+                desc {
+                    (counted(total as u64, "sample"))
+                    " from "
+                    (unit.format(least))
+                    " to "
+                    (unit.format(greatest))
+                    ", a line for each of "
+                    (counted(processes.len() as u64, "process"))
+                    "."
+                }
                 path class="dots" d=(calm) {}
                 @if !hit.is_empty() { path class="dots hit" d=(hit) {} }
                 @if !beyond.is_empty() { path class="dots beyond" d=(beyond) {} }
@@ -111,7 +134,10 @@ mod tests {
         samples.push(1e6);
         let s = strip("x", Unit::Nanoseconds, &[process(&samples, &[], false)]).unwrap();
         let text = s.picture.into_string();
-        assert!(text.contains("dots beyond") && text.contains("118.0 ns … 1.000 ms") && text.contains("to 1.000 ms"), "{text}");
+        assert!(
+            text.contains("dots beyond") && text.contains("118.0 ns … 1.000 ms") && text.contains("to 1.000 ms"),
+            "{text}"
+        );
         let places: std::collections::BTreeSet<&str> = text.split("d=\"M").nth(1).unwrap().split('M').collect();
         assert!(places.len() >= 10, "{places:?}");
         // A spread that grows steadily has no outliers.

@@ -39,10 +39,14 @@ pub fn line(axis: &Axis, stretches: &[Stretch]) -> Markup {
     shown.truncate(MOST);
     shown.sort_by(|a, b| a.0.total_cmp(&b.0));
     html! {
-        svg class="cell" width="100%" height=(LINE) aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
+        svg class="cell" width="100%" height=(LINE) aria-hidden="true" focusable="false"
+            xmlns="http://www.w3.org/2000/svg" {
             (rules(&few_ticks(axis).into_iter().map(|t| axis.place(t)).collect::<Vec<_>>()))
             @for (from, width, s) in shown {
-                rect class={ "span " (if s.unknown { "l-unexplained" } else { layer_class(s.layer) }) } x=(percent(from)) width=(percent(width)) y="4" height=(LINE - 8.0) { title { (s.title) } }
+                rect class={ "span " (if s.unknown { "l-unexplained" } else { layer_class(s.layer) }) }
+                    x=(percent(from)) width=(percent(width)) y="4" height=(LINE - 8.0) {
+                    title { (s.title) }
+                }
             }
         }
     }
@@ -69,7 +73,8 @@ mod tests {
     #[test]
     fn a_hostile_line_stays_in_its_cell() {
         for longest in [0.0, f64::NAN, f64::INFINITY, 1e300] {
-            let text = line(&Axis::up_to(longest), &[stretch(f64::NAN, f64::INFINITY), stretch(-1e300, 1e300)]).into_string();
+            let text =
+                line(&Axis::up_to(longest), &[stretch(f64::NAN, f64::INFINITY), stretch(-1e300, 1e300)]).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
     }

@@ -86,7 +86,8 @@ impl Shared {
 }
 
 impl Group {
-    /// The parameters that all of its rows have alike: they belong into the title, not into each row. None of a single row.
+    /// The parameters that all of its rows have alike: they belong into the title, not into each row. None of a single
+    /// row.
     pub fn shared_params(&self) -> Vec<String> {
         let mut rows = self.shown();
         let Some(first) = rows.next() else { return Vec::new() };
@@ -199,8 +200,8 @@ pub(crate) fn place(descriptor: &Descriptor) -> (usize, String, u32) {
     (table, key.to_owned(), descriptor.place.unwrap_or(u32::MAX))
 }
 
-/// The rows in the order shown: that of the groups and their probes, then of the parameters. They are measured in a random order, which
-/// decides only where neither group, probe nor parameters do.
+/// The rows in the order shown: that of the groups and their probes, then of the parameters. They are measured in a
+/// random order, which decides only where neither group, probe nor parameters do.
 pub fn in_order(measurements: &[Measurement]) -> Vec<&Measurement> {
     let mut first: HashMap<&str, usize> = HashMap::new();
     let mut rows: Vec<_> = measurements

@@ -15,7 +15,11 @@ fn every_measurement_is_in_one_group_in_a_fixed_order() {
     let mut shuffled = run.clone();
     shuffled.measurements.reverse();
     let names = |v: &View| v.groups.iter().flat_map(|g| &g.rows).map(Row::name).collect::<Vec<_>>();
-    assert_eq!(names(&View::of(&shuffled))[..10], names(&view)[..10], "the order measured does not matter to known probes");
+    assert_eq!(
+        names(&View::of(&shuffled))[..10],
+        names(&view)[..10],
+        "the order measured does not matter to known probes"
+    );
     let selects: Vec<String> = names(&view).into_iter().filter(|n| n.contains("select")).collect();
     assert_eq!(selects, ["syscall.select fds=10", "syscall.select fds=100"]);
 }
@@ -37,9 +41,11 @@ fn a_run_that_states_its_descriptors_looks_as_one_of_before() {
     assert!(crate::html::report(&stated, None) == crate::html::report(&before, None));
     let compared = |run: &Run| {
         let mut new = run.clone();
-        let slower = |e: &mut Estimate| *e = Estimate { value: e.value * 1.2, low: e.low * 1.2, high: e.high * 1.2, ..*e };
+        let slower =
+            |e: &mut Estimate| *e = Estimate { value: e.value * 1.2, low: e.low * 1.2, high: e.high * 1.2, ..*e };
         new.measurements.iter_mut().filter_map(|m| m.estimate.as_mut()).for_each(slower);
-        serde_json::to_string(&fingerpost_compare::compare(std::slice::from_ref(run), &[new], &Options::default())).unwrap()
+        serde_json::to_string(&fingerpost_compare::compare(std::slice::from_ref(run), &[new], &Options::default()))
+            .unwrap()
     };
     assert_eq!(compared(&stated), compared(&before));
 }
@@ -100,7 +106,11 @@ fn what_the_host_does_not_tell_is_left_out() {
     let mut run = fixture::run();
     run.host = Host::default();
     let view = View::of(&run);
-    assert!(view.headline.iter().all(|f| !matches!(f.name, "Host" | "Kernel" | "Processor" | "Memory")), "{:?}", view.headline);
+    assert!(
+        view.headline.iter().all(|f| !matches!(f.name, "Host" | "Kernel" | "Processor" | "Memory")),
+        "{:?}",
+        view.headline
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Programs that others have attached to trace the kernel or programs: each pass of what they are attached to runs them.
+//! Programs that others have attached to trace the kernel or programs: each pass of what they are attached to runs
+//! them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +14,15 @@ const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const LINK_GET_FD_BY_ID: libc::c_long = 30;
 const LINK_GET_NEXT_ID: libc::c_long = 31;
 
-/// Kinds of programs that are loaded for nothing but tracing (`enum bpf_prog_type`): at kernel and user probes, tracepoints, perf events, raw
-/// tracepoints and writable ones. They may be attached without a link, which nothing lists.
+/// Kinds of programs that are loaded for nothing but tracing (`enum bpf_prog_type`): at kernel and user probes,
+/// tracepoints, perf events, raw tracepoints and writable ones. They may be attached without a link, which nothing
+/// lists.
 const TRACING: [u32; 5] = [2, 5, 7, 17, 24];
 /// Links of raw tracepoints, and of what is attached by the kernel's types (`enum bpf_link_type`).
 const LINK_RAW_TRACEPOINT: u32 = 1;
 const LINK_TRACING: u32 = 2;
-/// Of the latter, those at a function's entry and exit (`enum bpf_attach_type`). Security modules and what changes a function's answer are
-/// attached in the same way, and trace nothing.
+/// Of the latter, those at a function's entry and exit (`enum bpf_attach_type`). Security modules and what changes a
+/// function's answer are attached in the same way, and trace nothing.
 const AT_FUNCTIONS: [u32; 2] = [24, 25];
 
 /// How many programs of others trace, this process's own left out.
@@ -96,7 +98,9 @@ mod tests {
                 // The smallest program there is: it ends with 0.
                 let code = [0xb7u64, 0x95];
                 let program =
-                    super::super::command(super::super::PROG_LOAD, &mut super::super::to_load(TRACING[3], &code)).map(descriptor).unwrap();
+                    super::super::command(super::super::PROG_LOAD, &mut super::super::to_load(TRACING[3], &code))
+                        .map(descriptor)
+                        .unwrap();
                 assert_eq!(tracing_programs().unwrap(), before, "it is ours");
                 // Another process gets it as its standard input; our copy goes with the command.
                 let mut command = std::process::Command::new("sleep");

@@ -81,7 +81,9 @@ impl Btf {
 
     fn find(&self, among: &[u32], name: &str) -> Option<u32> {
         // Without a look for the end of each name: there are tens of thousands.
-        let is_named = |&at: &usize| self.strings_from(at).strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0));
+        let is_named = |&at: &usize| {
+            self.strings_from(at).strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        };
         let named = |number: &u32| self.types.get(*number as usize - 1).is_some_and(is_named);
         among.iter().copied().find(named)
     }
@@ -91,7 +93,8 @@ impl Btf {
         self.find(&self.typedefs, &format!("btf_trace_{name}"))
     }
 
-    /// The offset in bytes of a structure's field; a field of a field is named `outer.inner`. Structures without a name are looked through.
+    /// The offset in bytes of a structure's field; a field of a field is named `outer.inner`. Structures without a name
+    /// are looked through.
     pub fn offset(&self, structure: &str, field: &str) -> Option<i16> {
         let mut id = self.find(&self.structures, structure)?;
         let mut offset = 0;
@@ -128,7 +131,8 @@ impl Btf {
 mod tests {
     use super::*;
 
-    /// `struct outer { int a; union { long b; struct inner c; }; }` with `struct inner { int x; int y; }`, a typedef and a variable.
+    /// `struct outer { int a; union { long b; struct inner c; }; }` with `struct inner { int x; int y; }`, a typedef
+    /// and a variable.
     fn made_up() -> Vec<u8> {
         let mut names = vec![0u8];
         let mut name = |n: &str| {
@@ -142,7 +146,8 @@ mod tests {
         let union = [0, UNION << 24 | 2, 8, name("b"), 1, 0, name("c"), 2, 0];
         let outer = [name("outer"), STRUCT << 24 | 2, 16, name("a"), 1, 0, 0, 3, 64];
         let rest = [name("variable"), 14 << 24, 1, 1, name("btf_trace_sys_enter"), TYPEDEF << 24, 1];
-        let types: Vec<u8> = [&int[..], &inner, &union, &outer, &rest].concat().iter().flat_map(|w| w.to_ne_bytes()).collect();
+        let types: Vec<u8> =
+            [&int[..], &inner, &union, &outer, &rest].concat().iter().flat_map(|w| w.to_ne_bytes()).collect();
         let header = [0x1_eb9f, 24, 0, types.len() as u32, types.len() as u32, names.len() as u32];
         [header.iter().flat_map(|w| w.to_ne_bytes()).collect(), types, names].concat()
     }

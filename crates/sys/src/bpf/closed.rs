@@ -1,19 +1,24 @@
-//! What a server's TCP connections had received when they closed: a program at the connections' change of state adds it up in the kernel. A
-//! socket that has closed is in no list any more, and what it received is in no counter of its server's.
+//! What a server's TCP connections had received when they closed: a program at the connections' change of state adds it
+//! up in the kernel. A socket that has closed is in no list any more, and what it received is in no counter of its
+//! server's.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::btf::Btf;
-use super::code::{ADD, AND, Code, JUMP, JUMP_IF_EQUAL, JUMP_IF_NOT_EQUAL, JUMP_IF_NOT_EQUAL_32, LOAD16, LOAD64, Place};
+use super::code::{
+    ADD, AND, Code, JUMP, JUMP_IF_EQUAL, JUMP_IF_NOT_EQUAL, JUMP_IF_NOT_EQUAL_32, LOAD16, LOAD64, Place,
+};
 use super::{MAP_ARRAY, RAW_TRACEPOINT_OPEN, command, descriptor, load, look_up, map};
 
 const POINT: &str = "inet_sock_set_state";
 /// `TCP_CLOSE`, in which each connection ends.
 const CLOSE: i32 = 7;
-/// `bpf_probe_read_kernel` (Linux 5.5): a tracepoint's socket is typed as one of any protocol, behind whose end a program may not read.
+/// `bpf_probe_read_kernel` (Linux 5.5): a tracepoint's socket is typed as one of any protocol, behind whose end a
+/// program may not read.
 const READ_KERNEL: i32 = 113;
-/// The bit of a socket's flags that says that the other end has sent its last byte (`SOCK_DONE`). That end is counted as a byte received.
+/// The bit of a socket's flags that says that the other end has sent its last byte (`SOCK_DONE`). That end is counted
+/// as a byte received.
 const OTHER_END_DONE: i32 = 1 << 1;
 /// Ports that are compared, one after the other.
 const MOST_PORTS: usize = 32;
@@ -82,11 +87,15 @@ impl Places {
     pub fn count(&self, ports: &[u16], namespace: u32) -> Result<Closed, String> {
         let failed = |e: io::Error| format!("closed connections cannot be counted: {e}");
         if ports.is_empty() || ports.len() > MOST_PORTS {
-            return Err(format!("closed connections are counted at 1 to {MOST_PORTS} ports, and not at {}", ports.len()));
+            return Err(format!(
+                "closed connections are counted at 1 to {MOST_PORTS} ports, and not at {}",
+                ports.len()
+            ));
         }
         let counts = map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], 0, None).map_err(failed)?;
         let program = load(POINT, &program(self, ports, namespace, &counts).0, self.tracepoint)?;
-        let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]).map(descriptor).map_err(failed)?;
+        let link =
+            command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]).map(descriptor).map_err(failed)?;
         Ok(Closed { counts, _program: program, _link: link })
     }
 }
@@ -102,7 +111,8 @@ fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> 
     let known: Vec<usize> = ports.iter().map(|&port| c.jump(JUMP_IF_EQUAL, 1, port.to_be().into())).collect();
     to_end.push(c.jump(JUMP, 0, 0));
     known.into_iter().for_each(|jump| c.land(jump));
-    // By its address, not its type: to check a pointer's type, the kernel goes through all of its types, which takes milliseconds.
+    // By its address, not its type: to check a pointer's type, the kernel goes through all of its types, which takes
+    // milliseconds.
     to_end.push(read(&mut c, places.namespace[0], 8, NAMESPACE));
     c.put(LOAD64, 3, 10, NAMESPACE, 0);
     to_end.push(read_at(&mut c, places.namespace[1], 4, NAMESPACE));
@@ -173,7 +183,8 @@ mod tests {
     #[test]
     fn what_connections_received_is_counted_when_they_close_to_the_byte() {
         let places = Btf::read().ok().and_then(|btf| Places::of(&btf)).ok_or("no types");
-        let counter = |port, namespace| places.clone().map_err(str::to_owned).and_then(|p| p.count(&[1, port], namespace));
+        let counter =
+            |port, namespace| places.clone().map_err(str::to_owned).and_then(|p| p.count(&[1, port], namespace));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

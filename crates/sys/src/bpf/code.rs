@@ -29,7 +29,8 @@ pub(super) const JUMP: u8 = 0x05;
 pub(super) const JUMP_IF_EQUAL: u8 = 0x15;
 pub(super) const JUMP_IF_NOT_EQUAL: u8 = 0x55;
 pub(super) const JUMP_IF_NOT_EQUAL_32: u8 = 0x56;
-/// Bytes of a record before its values: time, thread and process, kind (8 bits), whether in an interrupt (8), CPU (16), first value (32).
+/// Bytes of a record before its values: time, thread and process, kind (8 bits), whether in an interrupt (8), CPU (16),
+/// first value (32).
 pub const HEADER: usize = 24;
 
 /// Where a value comes from.
@@ -37,8 +38,8 @@ pub const HEADER: usize = 24;
 pub enum Place {
     /// The tracepoint's argument, itself.
     Argument(i16),
-    /// What lies behind an argument: the offset of a pointer in it, of a pointer in what that one points to, and so on; the last
-    /// offset is the value's, and this many bytes are read there: 2, 4 or 8.
+    /// What lies behind an argument: the offset of a pointer in it, of a pointer in what that one points to, and so on;
+    /// the last offset is the value's, and this many bytes are read there: 2, 4 or 8.
     Behind(i16, Vec<i16>, u8),
     /// The lower halves of two values: the first in the lower half, the second in the upper one.
     Halves(Box<Place>, Box<Place>),
@@ -52,7 +53,8 @@ pub struct Shared<'a> {
     pub rings: &'a OwnedFd,
     /// The array of one counter, of records that did not fit.
     pub lost: &'a OwnedFd,
-    /// The array in which each CPU keeps what interrupt it is in, a bit for each kind, and at [`STOPPED`] when its ring was full.
+    /// The array in which each CPU keeps what interrupt it is in, a bit for each kind, and at [`STOPPED`] when its ring
+    /// was full.
     pub cpus: &'a OwnedFd,
 }
 
@@ -85,7 +87,9 @@ pub struct Code(pub Vec<u64>);
 impl Code {
     /// One instruction.
     pub(super) fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
-        self.0.push(u64::from(op) | u64::from(src << 4 | dst) << 8 | u64::from(off as u16) << 16 | u64::from(imm as u32) << 32);
+        self.0.push(
+            u64::from(op) | u64::from(src << 4 | dst) << 8 | u64::from(off as u16) << 16 | u64::from(imm as u32) << 32,
+        );
     }
 
     pub(super) fn mov(&mut self, dst: u8, src: u8) {
@@ -210,8 +214,8 @@ impl Code {
         c
     }
 
-    /// Leaves at r10 - 16 what interrupt the CPU is in, and notes where one begins or ends: the kernel's own count cannot be read
-    /// from a program everywhere.
+    /// Leaves at r10 - 16 what interrupt the CPU is in, and notes where one begins or ends: the kernel's own count
+    /// cannot be read from a program everywhere.
     fn mark(&mut self, what: &Recorded, shared: &Shared, to_end: &mut Vec<usize>) {
         self.lookup(shared.cpus);
         to_end.push(self.jump(JUMP_IF_EQUAL, 0, 0));

@@ -1,4 +1,5 @@
-//! Programs in the kernel (eBPF) that record tracepoints into one ring per CPU. They are made of instructions here, without a compiler.
+//! Programs in the kernel (eBPF) that record tracepoints into one ring per CPU. They are made of instructions here,
+//! without a compiler.
 
 pub mod attached;
 pub mod btf;
@@ -29,7 +30,8 @@ const ATTACH_TRACEPOINT: u32 = 23;
 /// Bytes of what a CPU keeps of itself: a cache line, which it then shares with no other.
 const CPU_BYTES: usize = 64;
 
-/// Programs for tracepoints, and what they write into. They record nothing until [`Programs::enable`], and go with this.
+/// Programs for tracepoints, and what they write into. They record nothing until [`Programs::enable`], and go with
+/// this.
 pub struct Programs {
     /// The tracepoint of each, for what is said of it.
     loaded: Vec<(String, OwnedFd)>,
@@ -46,8 +48,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads programs for these tracepoints; [`Programs::enable`] attaches them. `bytes` is the size of one CPU's ring, rounded up to a
-    /// power of two.
+    /// Loads programs for these tracepoints; [`Programs::enable`] attaches them. `bytes` is the size of one CPU's ring,
+    /// rounded up to a power of two.
     ///
     /// # Errors
     /// One sentence: what the kernel lacks, or did not allow.
@@ -55,8 +57,14 @@ impl Programs {
         let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
         let lost = map(MAP_ARRAY, [4, 8, 1], 0, None).map_err(failed)?;
         let bytes = bytes.next_power_of_two().max(crate::system::page_bytes() as usize);
-        let rings = cpus.iter().map(|_| map(MAP_RINGBUF, [0, 0, bytes as u32], 0, None)).collect::<io::Result<Vec<_>>>().map_err(failed)?;
-        let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else { return Err("no CPU is online".into()) };
+        let rings = cpus
+            .iter()
+            .map(|_| map(MAP_RINGBUF, [0, 0, bytes as u32], 0, None))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(failed)?;
+        let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else {
+            return Err("no CPU is online".into());
+        };
         let array = map(MAP_ARRAY_OF_MAPS, [4, 4, last as u32 + 1], 0, Some(first)).map_err(failed)?;
         for (&cpu, ring) in cpus.iter().zip(&rings) {
             update(&array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
@@ -65,12 +73,23 @@ impl Programs {
         let switch = map(MAP_ARRAY, [4, 4, 1], 0, None).map_err(failed)?;
         let shared = Shared { switch: &switch, rings: &array, lost: &lost, cpus: &of_cpus };
         let program = |(name, recorded): &(&str, Recorded)| {
-            let target = btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
+            let target =
+                btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
             Ok(((*name).to_owned(), load(name, &Code::recorder(recorded, &shared).0, target)?))
         };
         let loaded = wanted.iter().map(program).collect::<Result<Vec<_>, String>>()?;
         let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Programs { loaded, links: Vec::new(), switch, rings, lost, lost_before: 0, of_cpus, cpus: cpus.to_vec(), _array: array })
+        Ok(Programs {
+            loaded,
+            links: Vec::new(),
+            switch,
+            rings,
+            lost,
+            lost_before: 0,
+            of_cpus,
+            cpus: cpus.to_vec(),
+            _array: array,
+        })
     }
 
     /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
@@ -80,7 +99,9 @@ impl Programs {
     pub fn enable(&mut self) -> io::Result<()> {
         for (name, program) in self.loaded.iter().skip(self.links.len()) {
             let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]);
-            let refused = |e: io::Error| io::Error::new(e.kind(), format!("a program cannot be attached to the tracepoint {name}: {e}"));
+            let refused = |e: io::Error| {
+                io::Error::new(e.kind(), format!("a program cannot be attached to the tracepoint {name}: {e}"))
+            };
             self.links.push(link.map(descriptor).map_err(refused)?);
         }
         // An interrupt that the last window's end cut is over.
@@ -98,13 +119,15 @@ impl Programs {
         update(&self.switch, 0, &0u32.to_ne_bytes())
     }
 
-    /// Takes all but the first few programs off their tracepoints, so that nothing is slowed by their being there: a program at the system
-    /// calls, even one that ends at once, sends each call the kernel's slow way. What was recorded stays.
+    /// Takes all but the first few programs off their tracepoints, so that nothing is slowed by their being there: a
+    /// program at the system calls, even one that ends at once, sends each call the kernel's slow way. What was
+    /// recorded stays.
     pub fn detach_but(&mut self, first: usize) {
         self.links.truncate(first);
     }
 
-    /// When the first record did not fit since [`Programs::enable`], in nanoseconds on the monotonic clock: nothing is missing before.
+    /// When the first record did not fit since [`Programs::enable`], in nanoseconds on the monotonic clock: nothing is
+    /// missing before.
     ///
     /// # Errors
     /// What the kernel said.
@@ -134,8 +157,8 @@ impl Programs {
         self.rings.iter().map(Ring::waiting).sum()
     }
 
-    /// Takes every record out of the rings, in order per CPU but not between CPUs. Returns the number of records that were lost
-    /// since the last time.
+    /// Takes every record out of the rings, in order per CPU but not between CPUs. Returns the number of records that
+    /// were lost since the last time.
     ///
     /// # Errors
     /// What the kernel said when it was asked how many were lost.
@@ -150,8 +173,8 @@ impl Programs {
 }
 
 fn command(number: libc::c_long, attributes: &mut [u64]) -> io::Result<libc::c_long> {
-    // SAFETY: the kernel reads and writes no more of the attributes than is said; the addresses in them are of buffers that outlive the
-    // call, and as long as the map's or the program's sizes, or the attribute before them, say.
+    // SAFETY: the kernel reads and writes no more of the attributes than is said; the addresses in them are of buffers
+    // that outlive the call, and as long as the map's or the program's sizes, or the attribute before them, say.
     done(unsafe { libc::syscall(libc::SYS_bpf, number, attributes.as_mut_ptr(), size_of_val(attributes)) })
 }
 
@@ -174,7 +197,8 @@ fn map(kind: u32, [key, value, entries]: [u32; 3], flags: u32, inner: Option<&Ow
 
 /// Reads an element of a map into `value`, which is as long as the map's values are.
 fn look_up<T>(map: &OwnedFd, key: u32, value: &mut [T]) -> io::Result<()> {
-    command(MAP_LOOKUP, &mut [map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_mut_ptr() as u64, 0]).map(|_| ())
+    command(MAP_LOOKUP, &mut [map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_mut_ptr() as u64, 0])
+        .map(|_| ())
 }
 
 /// What loads a program of this kind; the code must outlive the call.

@@ -1,6 +1,6 @@
 //! Names of the kernel's functions, as the kernel writes them itself: a program in it formats addresses with `%ps`
-//! (Documentation/core-api/printk-formats.rst). That takes microseconds, where reading all of `/proc/kallsyms` takes a tenth of a second of a
-//! CPU, which a busy service has not.
+//! (Documentation/core-api/printk-formats.rst). That takes microseconds, where reading all of `/proc/kallsyms` takes a
+//! tenth of a second of a CPU, which a busy service has not.
 
 use std::collections::HashMap;
 use std::io;
@@ -93,12 +93,16 @@ mod tests {
     fn the_kernel_names_functions_as_its_list_does() {
         let list = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
         let function = |line| {
-            let [address, "t" | "T" | "w" | "W", name, ..] = *str::split_ascii_whitespace(line).collect::<Vec<_>>() else { return None };
+            let [address, "t" | "T" | "w" | "W", name, ..] = *str::split_ascii_whitespace(line).collect::<Vec<_>>()
+            else {
+                return None;
+            };
             Some((u64::from_str_radix(address, 16).ok()?, name))
         };
         let text: Vec<(u64, &str)> = list.lines().filter_map(function).collect();
         // More than one run, of functions all over the list.
-        let some: Vec<u64> = text.iter().map(|(a, _)| *a).step_by((text.len() / 150).max(1)).filter(|a| *a > 0).collect();
+        let some: Vec<u64> =
+            text.iter().map(|(a, _)| *a).step_by((text.len() / 150).max(1)).filter(|a| *a > 0).collect();
         let named = match of(&some) {
             Ok(named) if !some.is_empty() => named,
             result => {

@@ -24,7 +24,8 @@ impl Ring {
     /// Maps a ring of this many bytes, a power of two.
     pub fn open(map: OwnedFd, bytes: usize) -> io::Result<Ring> {
         let page = page_bytes() as usize;
-        let mapped = |length, protection, offset| Mapping::new(Some(map.as_fd()), length, protection, libc::MAP_SHARED, offset);
+        let mapped =
+            |length, protection, offset| Mapping::new(Some(map.as_fd()), length, protection, libc::MAP_SHARED, offset);
         let (reader, writer) = (mapped(page, READ_WRITE, 0)?, mapped(page + 2 * bytes, libc::PROT_READ, page)?);
         Ok(Ring { reader, writer, page, bytes, _map: map })
     }
@@ -58,8 +59,8 @@ impl Ring {
                 break;
             }
             if length & DISCARDED == 0 {
-                // SAFETY: the second mapping follows the first, so a record that begins in the first lies within both; the kernel
-                // writes no more to it before the reader's position has passed it.
+                // SAFETY: the second mapping follows the first, so a record that begins in the first lies within both;
+                // the kernel writes no more to it before the reader's position has passed it.
                 take(unsafe { std::slice::from_raw_parts(self.writer.start.add(at + 8), size) });
             }
             tail += (size as u64 + 8).next_multiple_of(8);

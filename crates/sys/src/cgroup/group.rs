@@ -30,7 +30,8 @@ pub enum CgroupError {
     NoController(&'static str),
     /// Version 2: no place from our group to the root can hand the controllers down.
     #[error(
-        "no control group from ours to the root can hand down {0}: version 2 allows it only where no process lives; start from a \
+        "no control group from ours to the root can hand down {0}: version 2 allows it only where no process lives; \
+         start from a \
          delegated group (`systemd-run --scope -p Delegate=yes …`) or as root outside of a container"
     )]
     NotDelegated(String),
@@ -55,7 +56,9 @@ pub enum CgroupError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => " (this needs root, or a control group that was delegated to this user)",
-        io::ErrorKind::ReadOnlyFilesystem => " (the hierarchy is mounted read-only, as containers do: run on the host, or privileged)",
+        io::ErrorKind::ReadOnlyFilesystem => {
+            " (the hierarchy is mounted read-only, as containers do: run on the host, or privileged)"
+        }
         io::ErrorKind::InvalidInput => " (a group cannot be given more than its parent has)",
         _ => "",
     }
@@ -118,13 +121,19 @@ impl Group {
         for &controller in controllers {
             // Another file system may be mounted over those that the kernel lists.
             let visible = |h: &&Hierarchy| paths.exists(&h.mount);
-            let hierarchy = hierarchies.of(controller).filter(visible).ok_or(CgroupError::NoController(controller.name(Version::V2)))?;
+            let hierarchy = hierarchies
+                .of(controller)
+                .filter(visible)
+                .ok_or(CgroupError::NoController(controller.name(Version::V2)))?;
             match wanted.iter_mut().find(|(known, _)| *known == hierarchy) {
                 Some((_, list)) => list.push(controller),
                 None => wanted.push((hierarchy, vec![controller])),
             }
         }
-        let places = wanted.into_iter().map(|(hierarchy, list)| place(&paths, hierarchy, name, list)).collect::<Result<_, _>>()?;
+        let places = wanted
+            .into_iter()
+            .map(|(hierarchy, list)| place(&paths, hierarchy, name, list))
+            .collect::<Result<_, _>>()?;
         Ok(Self { paths, places, made: false })
     }
 
@@ -196,10 +205,15 @@ impl Group {
     /// Sets the weight, 1 to 10 000 with 100 as the usual one; version 1 gets shares in proportion.
     pub fn set_cpu_weight(&self, weight: u64) -> Result<(), CgroupError> {
         let weight = weight.clamp(1, 10_000);
-        self.set(Controller::Cpu, ("cpu.shares", shares_of_weight(weight).to_string()), ("cpu.weight", weight.to_string()))
+        self.set(
+            Controller::Cpu,
+            ("cpu.shares", shares_of_weight(weight).to_string()),
+            ("cpu.weight", weight.to_string()),
+        )
     }
 
-    /// Limits memory to bytes, or not with `None`. What is above the new limit is reclaimed at once, which may take its time.
+    /// Limits memory to bytes, or not with `None`. What is above the new limit is reclaimed at once, which may take its
+    /// time.
     pub fn set_memory_limit(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
         let text = |none: &str| bytes.map_or(none.to_owned(), |n| n.to_string());
         self.set(Controller::Memory, ("memory.limit_in_bytes", text("-1")), ("memory.max", text("max")))
@@ -230,7 +244,9 @@ impl Group {
 
     /// Moves a process with all its threads into the group. What it creates from now on is in the group as well.
     pub fn add_pid(&self, pid: u32) -> Result<(), CgroupError> {
-        self.places.iter().try_for_each(|place| write(&self.paths, &place.directory.join("cgroup.procs"), &pid.to_string()))
+        self.places
+            .iter()
+            .try_for_each(|place| write(&self.paths, &place.directory.join("cgroup.procs"), &pid.to_string()))
     }
 
     /// The processes in the group.
@@ -246,7 +262,11 @@ impl Group {
     /// Bytes of memory that are charged to the group; `None` without the memory controller.
     pub fn memory_bytes(&self) -> Option<u64> {
         let (directory, version) = self.place(Controller::Memory).ok()?;
-        self.paths.number(directory.join(if version == Version::V1 { "memory.usage_in_bytes" } else { "memory.current" }))
+        self.paths.number(directory.join(if version == Version::V1 {
+            "memory.usage_in_bytes"
+        } else {
+            "memory.current"
+        }))
     }
 
     /// Removes the group. Processes still in it go back to where its maker was.
@@ -284,16 +304,22 @@ fn place(paths: &Paths, hierarchy: &Hierarchy, name: &str, controllers: Vec<Cont
     if hierarchy.version == Version::V1 {
         return Ok(Place { directory: home.join(name), home, enabled: Vec::new(), version, controllers });
     }
-    let names: Vec<&str> = controllers.iter().filter(|c| **c != Controller::Freezer).map(|c| c.name(Version::V2)).collect();
+    let names: Vec<&str> =
+        controllers.iter().filter(|c| **c != Controller::Freezer).map(|c| c.name(Version::V2)).collect();
     for parent in hierarchy.ancestry() {
         let has = |file: &str| {
             let list = paths.read(parent.join(file)).unwrap_or_default();
-            names.iter().copied().filter(|name| !list.split_ascii_whitespace().any(|n| n == *name)).collect::<Vec<&str>>()
+            names
+                .iter()
+                .copied()
+                .filter(|name| !list.split_ascii_whitespace().any(|n| n == *name))
+                .collect::<Vec<&str>>()
         };
         let missing = has("cgroup.subtree_control");
         // A group with processes hands nothing down, except the true root, which alone has no `cgroup.type`.
         let may_enable = || {
-            has("cgroup.controllers").is_empty() && (!paths.exists(parent.join("cgroup.type")) || pids_in(&paths.path(&parent)).is_empty())
+            has("cgroup.controllers").is_empty()
+                && (!paths.exists(parent.join("cgroup.type")) || pids_in(&paths.path(&parent)).is_empty())
         };
         if missing.is_empty() || may_enable() {
             let enabled = missing.into_iter().map(str::to_owned).collect();
@@ -338,7 +364,11 @@ fn pids_in(directory: &Path) -> Vec<u32> {
 /// Writes to a file that is there; a control file is never created.
 fn write(paths: &Paths, file: &Path, value: &str) -> Result<(), CgroupError> {
     let path = paths.path(file);
-    let result = fs::OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| file.write_all(value.as_bytes()));
+    let result = fs::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(value.as_bytes()));
     result.map_err(|source| CgroupError::Io { what: format!("write `{value}` to"), path, source })
 }
 

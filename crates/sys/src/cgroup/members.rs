@@ -1,7 +1,8 @@
-//! Which processes a control group has, and which control group a process is in: for services that somebody else started.
+//! Which processes a control group has, and which control group a process is in: for services that somebody else
+//! started.
 //!
-//! Groups are found by the paths of living processes in `/proc/PID/cgroup`, so that neither systemd nor a container engine is asked, and
-//! both versions are read alike.
+//! Groups are found by the paths of living processes in `/proc/PID/cgroup`, so that neither systemd nor a container
+//! engine is asked, and both versions are read alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +17,8 @@ const DEEPEST: usize = 32;
 const CONTAINER: usize = 64;
 const SHOWN: usize = 12;
 
-/// The control group of a process: of its paths the one that says most. `None` where it is in none but the root's, or has ended.
+/// The control group of a process: of its paths the one that says most. `None` where it is in none but the root's, or
+/// has ended.
 pub fn group_of(pid: i32) -> Option<String> {
     most(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
 }
@@ -48,7 +50,8 @@ pub fn short(path: &str) -> String {
     }
 }
 
-/// The number of the container that a part of a path is named after: `docker-ID.scope`, `libpod-ID.scope`, `cri-containerd-ID.scope`, `ID`.
+/// The number of the container that a part of a path is named after: `docker-ID.scope`, `libpod-ID.scope`,
+/// `cri-containerd-ID.scope`, `ID`.
 pub fn container(part: &str) -> Option<&str> {
     let name = part.strip_suffix(".scope").unwrap_or(part);
     let id = name.get(name.len().checked_sub(CONTAINER)?..)?;
@@ -65,7 +68,8 @@ pub struct Found {
     pub pids: Vec<i32>,
 }
 
-/// The groups of living processes whose path has a part that is `wanted`, each as far as that part, with all processes below.
+/// The groups of living processes whose path has a part that is `wanted`, each as far as that part, with all processes
+/// below.
 pub fn find(wanted: impl Fn(&str) -> bool) -> Vec<Found> {
     find_in(texts(), |path| {
         let mut ends = path.split('/').scan(0, |at, part| {
@@ -98,7 +102,8 @@ fn find_in(texts: impl Iterator<Item = (i32, String)>, group: impl Fn(&str) -> O
     found.into_iter().map(|(path, pids)| Found { path, pids: pids.into_iter().collect() }).collect()
 }
 
-/// The directory of a group, among the mounts that this process sees: the one with most of its processes. `None` where it has none of them.
+/// The directory of a group, among the mounts that this process sees: the one with most of its processes. `None` where
+/// it has none of them.
 pub fn directory(group: &Found) -> Option<PathBuf> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let places = parse_mountinfo(&mountinfo).into_iter().filter(|m| m.kind.starts_with("cgroup")).filter_map(|mount| {
@@ -106,11 +111,15 @@ pub fn directory(group: &Found) -> Option<PathBuf> {
         (!below.components().any(|part| part == Component::ParentDir)).then(|| mount.point.join(below))
     });
     let known = |dir: &PathBuf| of_directory(dir).iter().filter(|pid| group.pids.contains(pid)).count();
-    places.map(|dir| (known(&dir), dir)).filter(|(known, _)| *known > 0).max_by_key(|(known, _)| *known).map(|(_, dir)| dir)
+    places
+        .map(|dir| (known(&dir), dir))
+        .filter(|(known, _)| *known > 0)
+        .max_by_key(|(known, _)| *known)
+        .map(|(_, dir)| dir)
 }
 
-/// The processes of a group's directory and of those below it, by `cgroup.procs`. Threads of a process that are in several groups count
-/// where their process is.
+/// The processes of a group's directory and of those below it, by `cgroup.procs`. Threads of a process that are in
+/// several groups count where their process is.
 pub fn of_directory(dir: &Path) -> Vec<i32> {
     let mut pids = BTreeSet::new();
     let mut todo: Vec<(PathBuf, usize)> = vec![(dir.to_owned(), 0)];
@@ -143,7 +152,12 @@ mod tests {
 
     #[test]
     fn containers_are_known_by_their_numbers() {
-        for part in [format!("docker-{ID}.scope"), format!("libpod-{ID}.scope"), format!("cri-containerd-{ID}.scope"), ID.to_owned()] {
+        for part in [
+            format!("docker-{ID}.scope"),
+            format!("libpod-{ID}.scope"),
+            format!("cri-containerd-{ID}.scope"),
+            ID.to_owned(),
+        ] {
             assert_eq!(container(&part), Some(ID), "{part}");
         }
         assert_eq!(container("system.slice"), None);

@@ -1,7 +1,8 @@
-//! Control groups of version 1 and 2 behind one interface: [`Hierarchies`] reads what limits us, [`Group`] makes new limits.
+//! Control groups of version 1 and 2 behind one interface: [`Hierarchies`] reads what limits us, [`Group`] makes new
+//! limits.
 //!
-//! A machine may mix the versions: every controller is in exactly one hierarchy, and version 2 holds those that no version 1
-//! hierarchy took.
+//! A machine may mix the versions: every controller is in exactly one hierarchy, and version 2 holds those that no
+//! version 1 hierarchy took.
 
 mod group;
 pub mod members;
@@ -67,7 +68,8 @@ impl Controller {
 
 /// `cpu.weight` of version 2 (1 to 10 000, 100 is usual) as `cpu.shares` of version 1 (2 to 262 144, 1024 is usual).
 ///
-/// The proportional rule: the usual values meet, and so does every ratio between two groups, which is all that either means.
+/// The proportional rule: the usual values meet, and so does every ratio between two groups, which is all that either
+/// means.
 pub fn shares_of_weight(weight: u64) -> u64 {
     (weight.clamp(1, 10_000) * 1024 / 100).clamp(2, 262_144)
 }

@@ -73,9 +73,10 @@ impl Throttling {
     }
 }
 
-/// [`Throttling`] of each group from a process's own to the root that we can see, own first: the quota that stops a process may be any
-/// ancestor's, and the kernel counts it there alone. A group of version 2 without the CPU controller counts nothing, because it has no quota: it
-/// was never stopped, as far as all groups up to the real root are seen; in a name space of its own a group that counts nothing is left out.
+/// [`Throttling`] of each group from a process's own to the root that we can see, own first: the quota that stops a
+/// process may be any ancestor's, and the kernel counts it there alone. A group of version 2 without the CPU controller
+/// counts nothing, because it has no quota: it was never stopped, as far as all groups up to the real root are seen; in
+/// a name space of its own a group that counts nothing is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Throttlings(Vec<Counted>);
 
@@ -89,17 +90,19 @@ struct Counted {
 }
 
 impl Throttlings {
-    /// What was added since an earlier reading by the group that was stopped longest, and how many levels above the process's own group that
-    /// is (0: its own). A process whose group is stopped stands still whichever level it is, and levels overlap in time, so that their sum
-    /// would count twice. `None` where no group counted both times: a process that was moved has other groups.
+    /// What was added since an earlier reading by the group that was stopped longest, and how many levels above the
+    /// process's own group that is (0: its own). A process whose group is stopped stands still whichever level it is,
+    /// and levels overlap in time, so that their sum would count twice. `None` where no group counted both times: a
+    /// process that was moved has other groups.
     pub fn since(&self, before: &Throttlings) -> Option<(Throttling, usize)> {
         let added = |now: &Counted| {
             let old = before.0.iter().find(|old| old.group == now.group)?;
             Some((now.throttling.since(&old.throttling), now.above))
         };
         // Of groups that were stopped alike (most often not at all) the nearest speaks.
-        let longest =
-            |a: &(Throttling, usize), b: &(Throttling, usize)| a.0.throttled_seconds.total_cmp(&b.0.throttled_seconds).then(b.1.cmp(&a.1));
+        let longest = |a: &(Throttling, usize), b: &(Throttling, usize)| {
+            a.0.throttled_seconds.total_cmp(&b.0.throttled_seconds).then(b.1.cmp(&a.1))
+        };
         self.0.iter().filter_map(added).max_by(longest)
     }
 }
@@ -130,7 +133,8 @@ impl Hierarchies {
             let mut fields = line.splitn(3, ':');
             let (id, names, path) = (fields.next()?, fields.next()?, fields.next()?);
             let version = if id == "0" && names.is_empty() { Version::V2 } else { Version::V1 };
-            let controllers: Vec<String> = names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            let controllers: Vec<String> =
+                names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
             let mount = mounts.iter().rfind(|mount| match version {
                 Version::V1 => mount.kind == "cgroup" && controllers.iter().any(|name| mount.has_option(name)),
                 Version::V2 => mount.kind == "cgroup2",
@@ -142,7 +146,8 @@ impl Hierarchies {
 
     /// The version that limits us: 1 where any controller that we know is in a version 1 hierarchy.
     pub fn version(&self) -> Option<Version> {
-        let known = |h: &&Hierarchy| h.controllers.iter().any(|name| Controller::ALL.iter().any(|c| c.name(h.version) == name));
+        let known =
+            |h: &&Hierarchy| h.controllers.iter().any(|name| Controller::ALL.iter().any(|c| c.name(h.version) == name));
         let first = self.all.iter().find(|h| h.version == Version::V1 && known(h));
         first.or_else(|| self.all.iter().find(|h| h.version == Version::V2)).map(|h| h.version)
     }
@@ -157,13 +162,15 @@ impl Hierarchies {
         self.all.iter().filter(holds).min_by_key(|h| h.version.number())
     }
 
-    /// Our own control group's path per hierarchy, as `/proc/self/cgroup` tells it below the mount; for markers of containers.
+    /// Our own control group's path per hierarchy, as `/proc/self/cgroup` tells it below the mount; for markers of
+    /// containers.
     pub fn own_groups(&self) -> impl Iterator<Item = &Path> {
         self.all.iter().map(|h| h.own.as_path())
     }
 
-    /// Version 1: the root of the hierarchy that limits block devices. There the kernel charges what belongs to no group of that
-    /// hierarchy, such as writing pages to swap. `None` under version 2, which charges the group that owns the page.
+    /// Version 1: the root of the hierarchy that limits block devices. There the kernel charges what belongs to no
+    /// group of that hierarchy, such as writing pages to swap. `None` under version 2, which charges the group that
+    /// owns the page.
     pub fn block_root_v1(&self) -> Option<PathBuf> {
         self.of(Controller::Io).filter(|h| h.version == Version::V1).map(|h| h.mount.clone())
     }
@@ -188,7 +195,9 @@ impl Hierarchies {
 
     /// How often the quotas of our own group and of its ancestors ran out; nothing without the controller.
     pub fn throttlings(&self) -> Throttlings {
-        let (Some(paths), Some(hierarchy)) = (self.paths.as_ref(), self.of(Controller::Cpu)) else { return Throttlings::default() };
+        let (Some(paths), Some(hierarchy)) = (self.paths.as_ref(), self.of(Controller::Cpu)) else {
+            return Throttlings::default();
+        };
         // Only groups below the real root have a type.
         let all_seen = hierarchy.version == Version::V2 && paths.read(hierarchy.mount.join("cgroup.type")).is_err();
         let of = |group: &Path| {
@@ -225,17 +234,23 @@ impl Hierarchies {
     }
 }
 
-/// Our group's path below the mount point. A bind mount or a name space shows only the part of the tree below the mount's root; a
-/// group outside of it is taken for that root, the nearest that we can read.
+/// Our group's path below the mount point. A bind mount or a name space shows only the part of the tree below the
+/// mount's root; a group outside of it is taken for that root, the nearest that we can read.
 fn below_mount(path: &str, mount: &Mount) -> PathBuf {
     let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
-    if below.components().any(|part| part == std::path::Component::ParentDir) { PathBuf::new() } else { below.to_owned() }
+    if below.components().any(|part| part == std::path::Component::ParentDir) {
+        PathBuf::new()
+    } else {
+        below.to_owned()
+    }
 }
 
 pub(super) fn cpu_quota(paths: &Paths, dir: &Path, version: Version) -> Option<f64> {
     let (quota, period) = match version {
         Version::V1 => (paths.value(dir.join("cpu.cfs_quota_us"))?, paths.value(dir.join("cpu.cfs_period_us"))?),
-        Version::V2 => paths.value(dir.join("cpu.max"))?.split_once(' ').map(|(quota, period)| (quota.into(), period.into()))?,
+        Version::V2 => {
+            paths.value(dir.join("cpu.max"))?.split_once(' ').map(|(quota, period)| (quota.into(), period.into()))?
+        }
     };
     // Version 1 writes -1 and version 2 `max` for none: neither is a positive number.
     let positive = |text: String| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
@@ -256,7 +271,8 @@ pub(super) fn throttling(paths: &Paths, dir: &Path) -> Option<Throttling> {
     stops(&paths.read(dir.join("cpu.stat")).ok()?)
 }
 
-/// What a group's `cpu.stat` counts of stops: version 1 has `throttled_time` in nanoseconds, version 2 `throttled_usec`.
+/// What a group's `cpu.stat` counts of stops: version 1 has `throttled_time` in nanoseconds, version 2
+/// `throttled_usec`.
 fn stops(text: &str) -> Option<Throttling> {
     let stat = parse_counters(text);
     let nanoseconds = stat.get("throttled_time").map(|&ns| ns as f64 / 1e9);
@@ -268,7 +284,8 @@ fn stops(text: &str) -> Option<Throttling> {
     })
 }
 
-/// Whether this is the `cpu.stat` of a group of version 2 that counts no stops: it has no CPU controller, and so no quota.
+/// Whether this is the `cpu.stat` of a group of version 2 that counts no stops: it has no CPU controller, and so no
+/// quota.
 fn has_no_quota(text: &str) -> bool {
     text.contains("usage_usec") && !text.contains("nr_throttled")
 }
@@ -314,8 +331,13 @@ mod tests {
         ]);
         let groups = Hierarchies::of_self(&paths);
         assert_eq!(groups.version(), Some(Version::V1));
-        let expected =
-            Limits { cpu_quota: Some(0.5), cpu_weight: Some(512), cpuset: Some("0-1".into()), memory: Some(64 << 20), pids: None };
+        let expected = Limits {
+            cpu_quota: Some(0.5),
+            cpu_weight: Some(512),
+            cpuset: Some("0-1".into()),
+            memory: Some(64 << 20),
+            pids: None,
+        };
         assert_eq!(groups.limits(), expected);
         let stopped = Throttling { periods: 10, throttled_periods: 4, throttled_seconds: 2.5 };
         assert_eq!(groups.throttlings().since(&zeroed(&groups)), Some((stopped, 0)));
@@ -333,11 +355,15 @@ mod tests {
             ("sys/fs/cgroup/user.slice/memory.max", "1073741824\n"),
             ("sys/fs/cgroup/user.slice/me/cpu.weight", "50\n"),
             ("sys/fs/cgroup/user.slice/me/pids.max", "100\n"),
-            ("sys/fs/cgroup/user.slice/me/cpu.stat", "usage_usec 1\nnr_periods 1\nnr_throttled 1\nthrottled_usec 500000\n"),
+            (
+                "sys/fs/cgroup/user.slice/me/cpu.stat",
+                "usage_usec 1\nnr_periods 1\nnr_throttled 1\nthrottled_usec 500000\n",
+            ),
         ]);
         let groups = Hierarchies::of_self(&paths);
         assert_eq!(groups.version(), Some(Version::V2));
-        let expected = Limits { cpu_quota: Some(1.5), cpu_weight: Some(50), cpuset: None, memory: Some(1 << 30), pids: Some(100) };
+        let expected =
+            Limits { cpu_quota: Some(1.5), cpu_weight: Some(50), cpuset: None, memory: Some(1 << 30), pids: Some(100) };
         assert_eq!(groups.limits(), expected);
         assert_eq!(groups.throttlings().since(&zeroed(&groups)).unwrap().0.throttled_seconds, 0.5);
     }
@@ -363,7 +389,8 @@ mod tests {
             Version::V1 => ("3:cpu,cpuacct:/a/b/c\n", "1 0 0:1 / /cg rw - cgroup cgroup rw,cpu,cpuacct\n"),
             Version::V2 => ("0::/a/b/c\n", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n"),
         };
-        let mut files = vec![("proc/self/cgroup", line), ("proc/self/mountinfo", mount), ("cg/cgroup.controllers", "cpu\n")];
+        let mut files =
+            vec![("proc/self/cgroup", line), ("proc/self/mountinfo", mount), ("cg/cgroup.controllers", "cpu\n")];
         files.extend(stats.iter().map(|(name, text)| (*name, text.as_str())));
         tree(&files)
     }
@@ -376,11 +403,19 @@ mod tests {
             let (dir, paths) = nested(version, &[own, parent, ("cg/a/cpu.stat", cpu_stat(version, 500, 20, 7))]);
             let groups = Hierarchies::of_self(&paths);
             let before = groups.throttlings();
-            assert_eq!(groups.throttlings().since(&before), Some((Throttling::default(), 0)), "{version:?}: nothing happened meanwhile");
+            assert_eq!(
+                groups.throttlings().since(&before),
+                Some((Throttling::default(), 0)),
+                "{version:?}: nothing happened meanwhile"
+            );
             fs::write(dir.path().join("cg/a/b/cpu.stat"), cpu_stat(version, 110, 15, 2)).unwrap();
             fs::write(dir.path().join("cg/a/cpu.stat"), cpu_stat(version, 600, 90, 12)).unwrap();
             let longest = Throttling { periods: 100, throttled_periods: 70, throttled_seconds: 5.0 };
-            assert_eq!(groups.throttlings().since(&before), Some((longest, 2)), "{version:?}: the grandparent's stopped it longest");
+            assert_eq!(
+                groups.throttlings().since(&before),
+                Some((longest, 2)),
+                "{version:?}: the grandparent's stopped it longest"
+            );
         }
     }
 
@@ -388,13 +423,18 @@ mod tests {
     fn groups_that_count_nothing_were_not_stopped_where_all_are_seen() {
         // Version 2: the controller is not delegated to the process's own group, and the root has no quota.
         let usage = "usage_usec 5\nuser_usec 5\nsystem_usec 0\n".to_owned();
-        let stats = [("cg/a/b/c/cpu.stat", usage.clone()), ("cg/a/b/cpu.stat", cpu_stat(Version::V2, 9, 3, 1)), ("cg/cpu.stat", usage)];
+        let stats = [
+            ("cg/a/b/c/cpu.stat", usage.clone()),
+            ("cg/a/b/cpu.stat", cpu_stat(Version::V2, 9, 3, 1)),
+            ("cg/cpu.stat", usage),
+        ];
         let (_dir, paths) = nested(Version::V2, &stats);
         let groups = Hierarchies::of_self(&paths);
         let stopped = Throttling { periods: 9, throttled_periods: 3, throttled_seconds: 1.0 };
         assert_eq!(groups.throttlings().since(&zeroed(&groups)), Some((stopped, 1)));
         assert_eq!(groups.throttlings().since(&Throttlings::default()), None, "a reading of other groups says nothing");
-        // Without the controller nothing is counted, and nothing can stop: unless there are groups above that are not seen.
+        // Without the controller nothing is counted, and nothing can stop: unless there are groups above that are not
+        // seen.
         let alone = [
             ("proc/self/cgroup", "0::/\n"),
             ("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n"),
@@ -423,7 +463,8 @@ mod tests {
     fn a_mixed_machine_has_each_controller_in_one_hierarchy() {
         let groups = Hierarchies::parse(
             "2:name=systemd:/\n1:cpu:/x\n0::/\n",
-            "1 0 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n2 0 0:2 / /cg/u rw - cgroup2 cgroup2 rw\n3 0 0:3 / /cg/s rw - cgroup c rw,name=systemd\n",
+            "1 0 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n2 0 0:2 / /cg/u rw - cgroup2 cgroup2 rw\n3 0 0:3 / /cg/s rw \
+             - cgroup c rw,name=systemd\n",
         );
         assert_eq!(groups.version(), Some(Version::V1));
         assert_eq!(groups.of(Controller::Cpu).unwrap().mount, Path::new("/cg/cpu"));
@@ -440,7 +481,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(cgroup in "([0-9]:[a-z,]{0,6}:[/.a-z:]{0,12}\n?){0,4}|\\PC*", mounts in "(1 0 0:1 /[a-z.]* /c rw - cgroup2? c rw,cpu\n?){0,3}|\\PC*") {
+        fn no_text_panics(cgroup in "([0-9]:[a-z,]{0,6}:[/.a-z:]{0,12}\n?){0,4}|\\PC*", mounts in "(1 0 0:1 /[a-z.]* \
+            /c rw - cgroup2? c rw,cpu\n?){0,3}|\\PC*") {
             let groups = Hierarchies::parse(&cgroup, &mounts);
             let _ = (groups.version(), groups.limits());
         }

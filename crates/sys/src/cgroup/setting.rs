@@ -38,7 +38,8 @@ pub enum Weights {
 }
 
 impl Hierarchies {
-    /// The CPU quotas that hold for the process, to be lifted, its own group's first; with the CPUs' worth of time of each.
+    /// The CPU quotas that hold for the process, to be lifted, its own group's first; with the CPUs' worth of time of
+    /// each.
     pub fn quotas(&self) -> Vec<(Setting, f64)> {
         let quota = |paths: &Paths, h: &Hierarchy, group: &Path| {
             let dir = h.mount.join(group);
@@ -68,8 +69,8 @@ impl Hierarchies {
         })
     }
 
-    /// The groups' lists of CPUs that are shorter than the root's, to be as long, the outermost first: a group may have no CPU that the one
-    /// above it has not.
+    /// The groups' lists of CPUs that are shorter than the root's, to be as long, the outermost first: a group may have
+    /// no CPU that the one above it has not.
     pub fn cpusets(&self) -> Vec<Setting> {
         let whole = self.of(Controller::Cpuset).and_then(|h| {
             let paths = self.paths.as_ref()?;
@@ -97,7 +98,8 @@ fn setting(file: PathBuf, group: &Path, was: String, to: String) -> Setting {
     Setting { file, group: Path::new("/").join(group), was, to }
 }
 
-/// Writes to a control file of a group that is there. The file system is asked of the open descriptor, and no link is followed.
+/// Writes to a control file of a group that is there. The file system is asked of the open descriptor, and no link is
+/// followed.
 ///
 /// # Errors
 /// The kernel's; `PermissionDenied` where it is no control file.
@@ -176,7 +178,10 @@ mod tests {
             [(("/cg/cpu/a/cpu.cfs_quota_us", "/a", "50000", "-1"), 0.5)]
         );
         let weights = |which| groups.weights(which);
-        assert_eq!(weights(Weights::All).iter().map(told).collect::<Vec<_>>(), [("/cg/cpu/a/b/cpu.shares", "/a/b", "100", "262144")]);
+        assert_eq!(
+            weights(Weights::All).iter().map(told).collect::<Vec<_>>(),
+            [("/cg/cpu/a/b/cpu.shares", "/a/b", "100", "262144")]
+        );
         assert_eq!(weights(Weights::Lowered)[0].to, "1024");
         let sets = groups.cpusets();
         let expected = [("/cg/set/a/cpuset.cpus", "/a", "0-1", "0-3"), ("/cg/set/a/b/cpuset.cpus", "/a/b", "0", "0-3")];
@@ -202,19 +207,31 @@ mod tests {
             [("/cg/slice/cpu.max", "/slice", "150000 100000", "max")]
         );
         let lowered = groups.weights(Weights::Lowered);
-        assert_eq!(lowered.iter().map(told).collect::<Vec<_>>(), [("/cg/slice/db/cpu.weight", "/slice/db", "20", "100")]);
+        assert_eq!(
+            lowered.iter().map(told).collect::<Vec<_>>(),
+            [("/cg/slice/db/cpu.weight", "/slice/db", "20", "100")]
+        );
         assert_eq!(groups.weights(Weights::All).len(), 2);
-        assert_eq!(groups.cpusets().iter().map(told).collect::<Vec<_>>(), [("/cg/slice/db/cpuset.cpus", "/slice/db", "1", "0-1")]);
+        assert_eq!(
+            groups.cpusets().iter().map(told).collect::<Vec<_>>(),
+            [("/cg/slice/db/cpuset.cpus", "/slice/db", "1", "0-1")]
+        );
     }
 
     #[test]
     fn only_what_a_kernel_writes_there_is_a_setting_and_only_a_control_file_is_written() {
-        for (file, content) in [("cpu.max", "150000 100000"), ("cpu.shares", "2"), ("cpuset.cpus", "0-1,4"), ("freezer.state", "THAWED")] {
+        for (file, content) in
+            [("cpu.max", "150000 100000"), ("cpu.shares", "2"), ("cpuset.cpus", "0-1,4"), ("freezer.state", "THAWED")]
+        {
             assert!(is_setting(file, content), "{file}");
         }
-        for (file, content) in
-            [("cpu.max", "max\n1 1"), ("freezer.state", "FROZEN"), ("cgroup.freeze", "1"), ("cgroup.procs", "1"), ("cpu.shares", "-1")]
-        {
+        for (file, content) in [
+            ("cpu.max", "max\n1 1"),
+            ("freezer.state", "FROZEN"),
+            ("cgroup.freeze", "1"),
+            ("cgroup.procs", "1"),
+            ("cpu.shares", "-1"),
+        ] {
             assert!(!is_setting(file, content), "{file} {content}");
         }
         let dir = tempfile::tempdir().unwrap();

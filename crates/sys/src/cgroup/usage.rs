@@ -50,7 +50,8 @@ fn hierarchy(root: PathBuf, found: &mut BTreeMap<String, Usage>) {
         }
         whole.insert(path.clone(), usage);
         if depth < DEEPEST {
-            let below = fs::read_dir(&dir).into_iter().flatten().flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
+            let below =
+                fs::read_dir(&dir).into_iter().flatten().flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
             todo.extend(below.map(|e| (e.path(), format!("{path}/{}", e.file_name().to_string_lossy()), depth + 1)));
         }
     }
@@ -82,7 +83,8 @@ fn read(dir: &std::path::Path) -> Usage {
     let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
     let number = |name: &str| text(name).and_then(|t| t.trim().parse::<f64>().ok());
     // Version 2 tells microseconds, version 1 nanoseconds.
-    let stat = text("cpu.stat").and_then(|t| t.lines().find_map(|l| l.strip_prefix("usage_usec ")?.trim().parse::<f64>().ok()));
+    let stat = text("cpu.stat")
+        .and_then(|t| t.lines().find_map(|l| l.strip_prefix("usage_usec ")?.trim().parse::<f64>().ok()));
     Usage {
         cpu_s: stat.map(|us| us * 1e-6).or_else(|| number("cpuacct.usage").map(|ns| ns * 1e-9)),
         disk_bytes: text("io.stat")
@@ -119,7 +121,10 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n2 0 0:2 / /old rw - cgroup cgroup rw,memory\n");
+        write(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n2 0 0:2 / /old rw - cgroup cgroup rw,memory\n",
+        );
         write("cg/cgroup.procs", "");
         write("cg/a/cpu.stat", "usage_usec 5000000\nuser_usec 1\n");
         write("cg/a/io.stat", "254:0 rbytes=100 wbytes=50 rios=3\n");

@@ -1,7 +1,8 @@
 //! The journal's file: one JSON object a line, at most [`MOST_BYTES`].
 //!
-//! A line says that a change is about to be made (`n`, `undo`, …), which directory was made (`made`), or that a change was undone
-//! (`struck`). Undone changes leave the file when it has grown, so that it holds what there is to undo and little else.
+//! A line says that a change is about to be made (`n`, `undo`, …), which directory was made (`made`), or that a change
+//! was undone (`struck`). Undone changes leave the file when it has grown, so that it holds what there is to undo and
+//! little else.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -69,8 +70,8 @@ pub fn order(entries: &Entries) -> Vec<u64> {
 /// Reads the text of a journal.
 ///
 /// # Errors
-/// A sentence, when it holds what this version does not write. A last line that a kill cut short was written for a change that was not
-/// made yet, and is left out.
+/// A sentence, when it holds what this version does not write. A last line that a kill cut short was written for a
+/// change that was not made yet, and is left out.
 pub fn parse(text: &str) -> Result<Entries, String> {
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let mut entries = Entries::new();
@@ -141,10 +142,12 @@ impl Log {
     /// Writes down how to undo a change that is about to be made, and gives its number. On disk before it returns.
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` for an entry that [`parse`] would refuse, `FileTooLarge` when there is too much to be undone.
+    /// The kernel's; `InvalidInput` for an entry that [`parse`] would refuse, `FileTooLarge` when there is too much to
+    /// be undone.
     pub fn record(&mut self, dir: &Dir, undo: Undo) -> io::Result<u64> {
         let entry = Entry { undo, made: None };
-        check(&entry, &self.entries).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, format!("{why}: {:?}", entry.undo)))?;
+        check(&entry, &self.entries)
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, format!("{why}: {:?}", entry.undo)))?;
         if self.bytes > self.began + GROWN {
             self.write_anew(dir)?;
         }
@@ -194,7 +197,8 @@ impl Log {
 
     /// Replaces the file by one without what was undone.
     fn write_anew(&mut self, dir: &Dir) -> io::Result<()> {
-        let text: String = self.entries.iter().map(|(n, entry)| to_line(&Line::Entry { n: *n, entry: entry.clone() })).collect();
+        let text: String =
+            self.entries.iter().map(|(n, entry)| to_line(&Line::Entry { n: *n, entry: entry.clone() })).collect();
         dir.remove(NEW_NAME, None)?;
         let mut file = dir.new_file(NEW_NAME)?;
         file.write_all(text.as_bytes())?;

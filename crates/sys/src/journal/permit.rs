@@ -1,7 +1,7 @@
 //! What an entry of a journal may say: no more than what this version can have written.
 //!
-//! A journal lies where only its owner can write, so this is a second line: an entry that a fault or another version wrote must not
-//! make root write or remove what is not ours.
+//! A journal lies where only its owner can write, so this is a second line: an entry that a fault or another version
+//! wrote must not make root write or remove what is not ours.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};
@@ -37,18 +37,23 @@ pub fn check(undo: &Undo, areas: &Areas) -> Result<(), &'static str> {
         Undo::KillMarked { scratch } => areas.0.iter().any(|area| area.path == *scratch),
         // The UUID in the header says whether the area is ours.
         Undo::SwapOff { path, .. } => plain(path) && (path.starts_with("/dev") || within(path)),
-        Undo::SwapOn { path, priority } => plain(path) && (i32::from(i16::MIN)..=i32::from(i16::MAX)).contains(priority),
+        Undo::SwapOn { path, priority } => {
+            plain(path) && (i32::from(i16::MIN)..=i32::from(i16::MAX)).contains(priority)
+        }
         Undo::LoopDetach { device, backing, .. } => {
             is_numbered(device, "/dev/loop") && (is_numbered(backing, "/dev/loop") || within(backing))
         }
         Undo::Unthrottle { file, device } => {
-            is_named_in_group(file, |n| n.starts_with("blkio.throttle.") && n.ends_with("_device")) && is_device_number(device)
+            is_named_in_group(file, |n| n.starts_with("blkio.throttle.") && n.ends_with("_device"))
+                && is_device_number(device)
         }
         Undo::ZramReset { number, .. } => *number <= 1 << 20,
         Undo::GroupSetting { file, content } => is_named_in_group(file, |name| is_setting(name, content)),
         Undo::Threads { before } => before.is_plausible(),
         Undo::Autogroup { before } => before.is_plausible(),
-        Undo::Continue { processes, boot } => boot.len() <= 64 && processes.len() <= MOST && processes.iter().all(|(pid, _)| *pid > 1),
+        Undo::Continue { processes, boot } => {
+            boot.len() <= 64 && processes.len() <= MOST && processes.iter().all(|(pid, _)| *pid > 1)
+        }
     };
     if permitted { Ok(()) } else { Err("an entry is not one that this version writes") }
 }
@@ -57,7 +62,9 @@ pub fn check(undo: &Undo, areas: &Areas) -> Result<(), &'static str> {
 fn plain(path: &Path) -> bool {
     let mut steps = path.components();
     let plain = steps.next() == Some(Component::RootDir) && steps.all(|step| matches!(step, Component::Normal(_)));
-    plain && path.as_os_str().len() < 4096 && path.components().collect::<std::path::PathBuf>().as_os_str() == path.as_os_str()
+    plain
+        && path.as_os_str().len() < 4096
+        && path.components().collect::<std::path::PathBuf>().as_os_str() == path.as_os_str()
 }
 
 fn is_area_name(name: Option<&OsStr>) -> bool {

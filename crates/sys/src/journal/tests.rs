@@ -33,7 +33,10 @@ fn a_journal_survives_being_cut_short_and_refuses_all_else() {
     assert_eq!(cut.len(), 3, "the last line was for what had not happened");
     assert!(parse(&whole[5..]).unwrap_err().contains("line 1"));
     assert!(parse(&(whole.clone() + &whole)).unwrap_err().contains("number is taken"));
-    assert!(parse("{\"undo\":\"write_file\",\"path\":\"/etc/x\",\"content\":\"1\"}\n").is_err(), "as former versions wrote it");
+    assert!(
+        parse("{\"undo\":\"write_file\",\"path\":\"/etc/x\",\"content\":\"1\"}\n").is_err(),
+        "as former versions wrote it"
+    );
 }
 
 fn within(name: &str) -> PathBuf {
@@ -132,7 +135,8 @@ fn a_grown_journal_is_written_anew_and_a_full_one_takes_no_more() {
     assert_eq!(parse(&text(base.path())).unwrap(), log.entries);
     assert_eq!(areas(&log.entries).0[0].made, Some(Identity { dev: 1, ino: 2 }));
     let name = "x".repeat(4000);
-    let refused = (0..1000).find_map(|_| log.record(&dir, Undo::RemovePath { path: Path::new(AREA).join(&name) }).err()).unwrap();
+    let refused =
+        (0..1000).find_map(|_| log.record(&dir, Undo::RemovePath { path: Path::new(AREA).join(&name) }).err()).unwrap();
     assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
     assert!(text(base.path()).len() < MOST_BYTES as usize);
     fs::write(base.path().join(log::NAME), vec![b'x'; MOST_BYTES as usize + 1]).unwrap();
@@ -220,8 +224,12 @@ fn a_segment_is_removed_only_where_the_notes_owner_made_it() {
     let (note, second) = (area.path().join("postmaster.pid"), area.path().join("second"));
     let (key, id) = segment();
     fs::write(&note, format!("1\n/data\n1\n5432\n/run\n\n{key} {id}\nready\n")).unwrap();
-    let exists =
-        || fs::read_to_string("/proc/sysvipc/shm").unwrap().lines().any(|l| l.split_ascii_whitespace().nth(1) == Some(&id.to_string()));
+    let exists = || {
+        fs::read_to_string("/proc/sysvipc/shm")
+            .unwrap()
+            .lines()
+            .any(|l| l.split_ascii_whitespace().nth(1) == Some(&id.to_string()))
+    };
     let undo = Undo::RemoveSegment { note: note.clone() };
     if crate::system::is_root() {
         // The server's user names a segment of somebody else's.

@@ -29,7 +29,8 @@ pub fn attach(scratch: &mut Scratch, backing: &Path) -> io::Result<Attached> {
     let backing = fs::canonicalize(backing)?;
     for _ in 0..ATTEMPTS {
         let (device, made) = find_free()?;
-        let ticket = scratch.record(Undo::LoopDetach { device: device.clone(), backing: backing.clone(), remove: made })?;
+        let ticket =
+            scratch.record(Undo::LoopDetach { device: device.clone(), backing: backing.clone(), remove: made })?;
         match put_behind(&device, &backing) {
             Ok(()) => return Ok(Attached { device, ticket }),
             Err(e) => {

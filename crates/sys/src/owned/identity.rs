@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 const RANDOM: usize = 16;
 const ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Which directory it is, whatever its name: a name can be given to another one, the pair cannot while the file system is mounted.
+/// Which directory it is, whatever its name: a name can be given to another one, the pair cannot while the file system
+/// is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The device's number.

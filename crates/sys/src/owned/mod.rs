@@ -1,8 +1,9 @@
 //! Directories and files that are ours: the only place that makes, opens and checks what privileged code relies on.
 //!
-//! Other users share the machine, and root works in directories such as `/tmp` that they write to. So a directory is opened once, each
-//! step from `/` checked on the open descriptor ([`Dir::open`]), and everything below it is reached through that descriptor: no symbolic
-//! link is followed and no name is looked up twice. What is made has a random name and is made anew (`O_EXCL`).
+//! Other users share the machine, and root works in directories such as `/tmp` that they write to. So a directory is
+//! opened once, each step from `/` checked on the open descriptor ([`Dir::open`]), and everything below it is reached
+//! through that descriptor: no symbolic link is followed and no name is looked up twice. What is made has a random name
+//! and is made anew (`O_EXCL`).
 
 mod identity;
 mod remove;
@@ -33,8 +34,8 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// Opens a directory from `/` on. Each directory and each symbolic link on the way must belong to root, to us or to whom `trust` adds,
-    /// and none may be written to by others, unless it is sticky.
+    /// Opens a directory from `/` on. Each directory and each symbolic link on the way must belong to root, to us or to
+    /// whom `trust` adds, and none may be written to by others, unless it is sticky.
     ///
     /// # Errors
     /// `PermissionDenied` with a sentence that names the directory that others could change; else the kernel's.
@@ -65,7 +66,12 @@ impl Dir {
     pub fn own(&self, name: impl AsRef<OsStr>) -> io::Result<Dir> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        let fd = fs::openat(&self.fd, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let fd = fs::openat(
+            &self.fd,
+            name,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
         let stat = fs::fstat(&fd)?;
         if stat.st_uid != uid() || stat.st_mode & 0o022 != 0 {
             return Err(not_ours(&path, &stat));
@@ -98,7 +104,8 @@ impl Dir {
         Ok(File::from(fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o600))?))
     }
 
-    /// Opens a file that [`Dir::new_file`] made, to be read and appended to. Refuses what is not ours, not a plain file, or open to others.
+    /// Opens a file that [`Dir::new_file`] made, to be read and appended to. Refuses what is not ours, not a plain
+    /// file, or open to others.
     pub fn file(&self, name: &str) -> io::Result<File> {
         // Without O_NONBLOCK, opening a FIFO would wait for its other end.
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -111,8 +118,8 @@ impl Dir {
         Ok(File::from(fd))
     }
 
-    /// Opens what lies below, by a path of several steps in directories that may belong to others. No link is followed and no step leads
-    /// out.
+    /// Opens what lies below, by a path of several steps in directories that may belong to others. No link is followed
+    /// and no step leads out.
     pub fn below(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         Ok(beneath::open_below(self.fd.as_fd(), path, flags, Links::None)?)
     }

@@ -13,8 +13,8 @@ use super::identity::{Identity, identity, random_name};
 
 /// How long writers that were killed, or that have just lost their server, may take to end.
 const WRITERS_END: Duration = Duration::from_secs(10);
-/// Directories deeper than this are moved up before they are emptied: whoever wrote into the tree chose its depth, and each level costs
-/// a descriptor.
+/// Directories deeper than this are moved up before they are emptied: whoever wrote into the tree chose its depth, and
+/// each level costs a descriptor.
 const DEEPEST: usize = 64;
 /// What the names of directories that were moved up begin with.
 const MOVED: &str = "removed-";
@@ -30,8 +30,8 @@ pub enum Removal {
 
 /// Removes what has this name in the directory, with all that is in it.
 ///
-/// A process that was killed is not gone when the signal is sent, and what PostgreSQL's server leaves when it is killed ends by itself
-/// a little later: files can appear behind the removal. It begins again then, for ten seconds at most.
+/// A process that was killed is not gone when the signal is sent, and what PostgreSQL's server leaves when it is killed
+/// ends by itself a little later: files can appear behind the removal. It begins again then, for ten seconds at most.
 pub fn remove(parent: BorrowedFd, name: &OsStr, expected: Option<Identity>) -> io::Result<Removal> {
     let deadline = Instant::now() + WRITERS_END;
     loop {
@@ -97,7 +97,8 @@ fn empty(dir: BorrowedFd, top: BorrowedFd, dev: u64, depth: usize) -> Result<(),
         }
     }
     // What was moved up came behind the reading of the names.
-    let moved_up = depth == 0 && names(dir).is_ok_and(|names| names.iter().any(|name| name.as_bytes().starts_with(MOVED.as_bytes())));
+    let moved_up = depth == 0
+        && names(dir).is_ok_and(|names| names.iter().any(|name| name.as_bytes().starts_with(MOVED.as_bytes())));
     if moved_up { empty(dir, top, dev, 0) } else { Ok(()) }
 }
 

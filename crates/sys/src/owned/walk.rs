@@ -20,8 +20,8 @@ const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC)
 pub enum Trust {
     /// Root's and our own.
     Strict,
-    /// Also those of the user who became root by `sudo`: a directory that the user named is likely to be theirs, and they can do as root
-    /// what they want.
+    /// Also those of the user who became root by `sudo`: a directory that the user named is likely to be theirs, and
+    /// they can do as root what they want.
     Caller,
 }
 
@@ -78,11 +78,14 @@ fn check(stat: &Stat, path: &Path, trust: Trust) -> io::Result<()> {
 
 fn trusted(owner: u32, trust: Trust) -> bool {
     let caller = || std::env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
-    owner == 0 || owner == uid() || (trust == Trust::Caller && uid() == 0 && caller() == Some(owner)) || Some(owner) == outsider()
+    owner == 0
+        || owner == uid()
+        || (trust == Trust::Caller && uid() == 0 && caller() == Some(owner))
+        || Some(owner) == outsider()
 }
 
-/// In a user namespace, root outside of it has no number of its own: all who are not in its map share the overflow number. Nobody within
-/// can act as that user, and the directories of the system would otherwise belong to a stranger.
+/// In a user namespace, root outside of it has no number of its own: all who are not in its map share the overflow
+/// number. Nobody within can act as that user, and the directories of the system would otherwise belong to a stranger.
 fn outsider() -> Option<u32> {
     let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
     let overflow: u32 = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()?;
@@ -102,7 +105,8 @@ pub(super) fn unmapped(map: &str, user: u32) -> bool {
 fn changeable(path: &Path, stat: &Stat) -> io::Error {
     let (owner, mode) = (stat.st_uid, stat.st_mode & 0o7777);
     let sentence = format!(
-        "another user can change what lies in {} (owner {owner}, mode {mode:04o}): name a directory of your own (TMPDIR for temporary files)",
+        "another user can change what lies in {} (owner {owner}, mode {mode:04o}): name a directory of your own \
+         (TMPDIR for temporary files)",
         path.display()
     );
     io::Error::new(io::ErrorKind::PermissionDenied, sentence)

@@ -1,23 +1,27 @@
-//! Hardware counters of everything that runs, as samples: one each time that a counter has counted so many, with the thread that had the
-//! CPU. Counts of a thread or a stretch of time are sums of samples.
+//! Hardware counters of everything that runs, as samples: one each time that a counter has counted so many, with the
+//! thread that had the CPU. Counts of a thread or a stretch of time are sums of samples.
 
 use std::io;
 
 use super::Event;
 use super::refusal::Refusal;
 use crate::trace::{
-    Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, Ring, SAMPLE_TID, SAMPLE_TIME, Words, each_sample,
-    online_cpus, switch,
+    Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, Ring, SAMPLE_TID, SAMPLE_TIME,
+    Words, each_sample, online_cpus, switch,
 };
 
 const SAMPLE_PERIOD: u64 = 1 << 8;
 /// Bytes of one event's ring on one CPU.
 const RING: usize = 64 << 10;
 
-/// What is sampled, and after how many each: some thousand samples a second of a busy CPU for what happens in every cycle. Not in step
-/// with anything that a program counts.
-pub const SAMPLED: [(Event, u64); 4] =
-    [(Event::Cycles, 1_000_003), (Event::Instructions, 1_000_003), (Event::CacheMisses, 10_007), (Event::DataTlbMisses, 10_007)];
+/// What is sampled, and after how many each: some thousand samples a second of a busy CPU for what happens in every
+/// cycle. Not in step with anything that a program counts.
+pub const SAMPLED: [(Event, u64); 4] = [
+    (Event::Cycles, 1_000_003),
+    (Event::Instructions, 1_000_003),
+    (Event::CacheMisses, 10_007),
+    (Event::DataTlbMisses, 10_007),
+];
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,14 +117,22 @@ mod tests {
 
     fn recorded() -> Vec<u8> {
         let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());
-        [record(RECORD_SAMPLE, 0, &[who, 99, 1_000_003]), record(RECORD_LOST, 0, &[1, 5]), record(RECORD_SAMPLE, 0, &[who, 100])].concat()
+        [
+            record(RECORD_SAMPLE, 0, &[who, 99, 1_000_003]),
+            record(RECORD_LOST, 0, &[1, 5]),
+            record(RECORD_SAMPLE, 0, &[who, 100]),
+        ]
+        .concat()
     }
 
     #[test]
     fn samples_have_their_thread_time_and_count_and_a_short_one_is_none() {
         let mut seen = Vec::new();
         let lost = each_record(Event::Cycles, &recorded(), &mut |c| seen.push(c));
-        assert_eq!((lost, seen), (5, vec![Counted { event: Event::Cycles, pid: 7, tid: 8, time: 99, count: 1_000_003 }]));
+        assert_eq!(
+            (lost, seen),
+            (5, vec![Counted { event: Event::Cycles, pid: 7, tid: 8, time: 99, count: 1_000_003 }])
+        );
     }
 
     #[test]

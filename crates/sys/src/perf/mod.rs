@@ -1,7 +1,7 @@
 //! Counters of the CPU and the kernel, through `perf_event_open`.
 //!
-//! [`EventSet`] counts any events for a thread or a process; [`Counters`] is the set that the probes use: instructions and cycles, user
-//! and kernel apart. Where the kernel refuses, [`Refusal`] says why and which setting would allow it.
+//! [`EventSet`] counts any events for a thread or a process; [`Counters`] is the set that the probes use: instructions
+//! and cycles, user and kernel apart. Where the kernel refuses, [`Refusal`] says why and which setting would allow it.
 
 pub mod hardware;
 mod refusal;
@@ -117,8 +117,9 @@ pub struct EventSet {
 }
 
 impl EventSet {
-    /// Opens the events, disabled and at zero. They share one group, so that they count during the same time; an event that does not
-    /// fit beside the others (the CPU has few counters, and the kernel's watchdog may hold one) leads a group of its own.
+    /// Opens the events, disabled and at zero. They share one group, so that they count during the same time; an event
+    /// that does not fit beside the others (the CPU has few counters, and the kernel's watchdog may hold one) leads a
+    /// group of its own.
     pub fn open(events: &[(Event, Mode)], target: Target) -> Result<Self, Refusal> {
         let wants_kernel = events.iter().any(|(_, mode)| *mode != Mode::User);
         Self::try_open(events, target).map_err(|error| Refusal::of(&error, wants_kernel))
@@ -197,7 +198,9 @@ pub struct Counters {
 impl Counters {
     /// Opens the counters, disabled. Where only user code may be counted, the kernel's figures will be absent.
     pub fn open(target: Target) -> Result<Self, Refusal> {
-        EventSet::open(&[USER, KERNEL].concat(), target).or_else(|_| EventSet::open(&USER, target)).map(|set| Self { set })
+        EventSet::open(&[USER, KERNEL].concat(), target)
+            .or_else(|_| EventSet::open(&USER, target))
+            .map(|set| Self { set })
     }
 
     /// What was counted since they were opened.
@@ -232,7 +235,11 @@ pub fn availability() -> Result<(), Refusal> {
     match counted {
         Ok(counts) if counts.user_instructions > 0.0 && counts.user_cycles > 0.0 => Ok(()),
         Ok(_) => Err(Refusal::silent(&Circumstances::read(&Paths::system()))),
-        Err(error) => Err(Refusal::explain(error.raw_os_error().unwrap_or(libc::EBUSY), false, &Circumstances::read(&Paths::system()))),
+        Err(error) => Err(Refusal::explain(
+            error.raw_os_error().unwrap_or(libc::EBUSY),
+            false,
+            &Circumstances::read(&Paths::system()),
+        )),
     }
 }
 
@@ -261,7 +268,8 @@ mod tests {
     #[test]
     fn counts_tell_user_from_kernel() {
         let reading = |raw, running_ns| Reading { raw, enabled_ns: 100, running_ns };
-        let counts = Counts::from_readings(&[reading(10, 100), reading(20, 100), reading(30, 50), reading(40, 50)]).unwrap();
+        let counts =
+            Counts::from_readings(&[reading(10, 100), reading(20, 100), reading(30, 50), reading(40, 50)]).unwrap();
         assert_eq!((counts.user_instructions, counts.user_cycles), (10.0, 20.0));
         assert_eq!((counts.kernel_instructions, counts.kernel_cycles), (Some(60.0), Some(80.0)));
         assert_eq!(Counts::from_readings(&[reading(10, 100), reading(20, 100)]).unwrap().kernel_cycles, None);
@@ -287,7 +295,8 @@ mod tests {
         let (bytes, protection) = (count * page, libc::PROT_READ | libc::PROT_WRITE);
         // SAFETY: a new anonymous mapping, touched only within its bounds, and unmapped once.
         unsafe {
-            let memory = libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            let memory =
+                libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
             assert_ne!(memory, libc::MAP_FAILED);
             libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
             for at in (0..bytes).step_by(page) {
@@ -314,7 +323,9 @@ mod tests {
 
     #[test]
     fn children_count_when_inherited() {
-        let (Some(alone), Some(inherited)) = (software(Target::SELF), software(Target::SELF_AND_CHILDREN)) else { return };
+        let (Some(alone), Some(inherited)) = (software(Target::SELF), software(Target::SELF_AND_CHILDREN)) else {
+            return;
+        };
         alone.switch(true).unwrap();
         inherited.switch(true).unwrap();
         std::thread::spawn(|| touch_pages(5000)).join().unwrap();

@@ -31,7 +31,9 @@ impl Circumstances {
             paranoid: paths.number("proc/sys/kernel/perf_event_paranoid"),
             capable: status.has_capability(CAP_SYS_ADMIN) || status.has_capability(CAP_PERFMON),
             filtered: status.seccomp == Some(2),
-            virtual_machine: cpuinfo.lines().any(|l| l.starts_with("flags") && l.split_ascii_whitespace().any(|f| f == "hypervisor")),
+            virtual_machine: cpuinfo
+                .lines()
+                .any(|l| l.starts_with("flags") && l.split_ascii_whitespace().any(|f| f == "hypervisor")),
         }
     }
 }
@@ -62,16 +64,19 @@ impl Refusal {
     /// kernel/events/core.c); a container's seccomp filter answers EPERM, and so does lockdown.
     pub(super) fn explain(errno: i32, wants_kernel: bool, on: &Circumstances) -> Self {
         let paranoid = on.paranoid.map_or("not readable".to_owned(), |level| level.to_string());
-        // Up to 2 everybody may count user code, up to 1 the kernel as well; Debian and Ubuntu add levels 3 and 4, which forbid all.
+        // Up to 2 everybody may count user code, up to 1 the kernel as well; Debian and Ubuntu add levels 3 and 4,
+        // which forbid all.
         let enough = if wants_kernel { 1 } else { 2 };
         match errno {
             libc::EACCES | libc::EPERM if on.filtered && (errno == libc::EPERM || on.capable) => Self::new(
                 "a seccomp filter forbids perf_event_open",
-                "start the container with --security-opt seccomp=unconfined, or with --cap-add PERFMON where its filter follows capabilities",
+                "start the container with --security-opt seccomp=unconfined, or with --cap-add PERFMON where its \
+                 filter follows capabilities",
             ),
             libc::EACCES | libc::EPERM if on.capable => Self::new(
                 format!("the kernel forbids perf_event_open in spite of CAP_PERFMON ({})", error_text(errno)),
-                "look for lockdown in /sys/kernel/security/lockdown (boot with lockdown=none) and for a security module's denial in the kernel log",
+                "look for lockdown in /sys/kernel/security/lockdown (boot with lockdown=none) and for a security \
+                 module's denial in the kernel log",
             ),
             libc::EACCES | libc::EPERM => Self::new(
                 format!("kernel.perf_event_paranoid is {paranoid}, and this user has no CAP_PERFMON"),
@@ -79,7 +84,8 @@ impl Refusal {
             ),
             libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV if on.virtual_machine => Self::new(
                 "this virtual machine has no counters",
-                "give the guest a virtual PMU (QEMU/KVM: -cpu host,pmu=on; libvirt: <pmu state='on'/>; VMware: vpmc.enable=TRUE; a cloud: a \
+                "give the guest a virtual PMU (QEMU/KVM: -cpu host,pmu=on; libvirt: <pmu state='on'/>; VMware: \
+                 vpmc.enable=TRUE; a cloud: a \
                  bare-metal or whole-socket size)",
             ),
             libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV => Self::new(
@@ -88,14 +94,17 @@ impl Refusal {
             ),
             libc::ENOSYS if on.filtered => Self::new(
                 "perf_event_open is not there: a seccomp filter hides it, or the kernel has none",
-                "start the container with --security-opt seccomp=unconfined; else boot a kernel with CONFIG_PERF_EVENTS=y",
+                "start the container with --security-opt seccomp=unconfined; else boot a kernel with \
+                 CONFIG_PERF_EVENTS=y",
             ),
             libc::ENOSYS => Self::new("the kernel has no perf_event_open", "boot a kernel with CONFIG_PERF_EVENTS=y"),
             libc::EBUSY => Self::new(
                 "another user holds the hardware counters",
                 "stop other profilers, and free the watchdog's counter as root: sysctl kernel.nmi_watchdog=0",
             ),
-            libc::EMFILE | libc::ENFILE => Self::new("no file descriptor is free for a counter", "raise the limit: ulimit -n 4096"),
+            libc::EMFILE | libc::ENFILE => {
+                Self::new("no file descriptor is free for a counter", "raise the limit: ulimit -n 4096")
+            }
             other => Self::new(
                 format!("perf_event_open failed: {}", error_text(other)),
                 "compare with `perf stat -e instructions true` on this machine",

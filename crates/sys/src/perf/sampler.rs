@@ -5,8 +5,8 @@ use std::io;
 use super::refusal::Refusal;
 use super::stacks::CONTEXT_MARKS;
 use crate::trace::{
-    ANY, Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, Ring, SAMPLE_CALLCHAIN,
-    TYPE_SOFTWARE, Words, each_sample, perf_event_open, switch,
+    ANY, Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, Ring,
+    SAMPLE_CALLCHAIN, TYPE_SOFTWARE, Words, each_sample, perf_event_open, switch,
 };
 
 // Numbers of linux/perf_event.h.
@@ -29,7 +29,8 @@ pub struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// The addresses of the kernel's call chain, innermost first. The interrupted address itself where there is no chain.
+    /// The addresses of the kernel's call chain, innermost first. The interrupted address itself where there is no
+    /// chain.
     pub fn chain(&self) -> Vec<u64> {
         let chain: Vec<u64> = Words(self.words).filter(|a| *a < CONTEXT_MARKS).collect();
         if chain.is_empty() { vec![self.ip] } else { chain }

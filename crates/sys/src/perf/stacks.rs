@@ -1,12 +1,13 @@
-//! Samples of what runs on every CPU, with the kernel's call chain and a copy of the top of the user's stack, from which it can be unwound
-//! without frame pointers. The kernel's own timer takes them: no hardware counter is needed.
+//! Samples of what runs on every CPU, with the kernel's call chain and a copy of the top of the user's stack, from
+//! which it can be unwound without frame pointers. The kernel's own timer takes them: no hardware counter is needed.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::trace::{
-    Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, Ring,
-    SAMPLE_CALLCHAIN, SAMPLE_TID, SAMPLE_TIME, TYPE_SOFTWARE, Words, each_sample, ioctl, online_cpus, switch,
+    Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE,
+    FLAG_USE_CLOCKID, Ring, SAMPLE_CALLCHAIN, SAMPLE_TID, SAMPLE_TIME, TYPE_SOFTWARE, Words, each_sample, ioctl,
+    online_cpus, switch,
 };
 
 // Numbers of linux/perf_event.h.
@@ -18,7 +19,8 @@ const SAMPLE_STACK_USER: u64 = 1 << 13;
 /// Entries of a call chain from here on are marks (`PERF_CONTEXT_…`), not addresses.
 pub(super) const CONTEXT_MARKS: u64 = -4095i64 as u64;
 
-/// The registers that unwinding begins with, as `PERF_SAMPLE_REGS_USER` numbers them; the kernel writes them in the order of their bits.
+/// The registers that unwinding begins with, as `PERF_SAMPLE_REGS_USER` numbers them; the kernel writes them in the
+/// order of their bits.
 #[cfg(target_arch = "x86_64")]
 mod registers {
     // asm/perf_regs.h: BP 6, SP 7, IP 8.
@@ -87,7 +89,8 @@ pub enum Trigger {
         /// Samples a second of all CPUs together.
         most: u64,
     },
-    /// One in so many times that a thread leaves its CPU, counted on each CPU: the stack is that of the thread that leaves.
+    /// One in so many times that a thread leaves its CPU, counted on each CPU: the stack is that of the thread that
+    /// leaves.
     Leaving {
         /// Of so many times one is sampled.
         one_in: u64,
@@ -117,7 +120,9 @@ impl StackSampler {
     pub fn open(trigger: Trigger, stack_bytes: u32) -> io::Result<StackSampler> {
         let cpus = online_cpus()?;
         let (config, period) = match trigger {
-            Trigger::Timer { hertz, most } => (CONFIG_CPU_CLOCK, 1_000_000_000 / hertz.min(most / cpus.len().max(1) as u64).max(1)),
+            Trigger::Timer { hertz, most } => {
+                (CONFIG_CPU_CLOCK, 1_000_000_000 / hertz.min(most / cpus.len().max(1) as u64).max(1))
+            }
             Trigger::Leaving { one_in } => (CONFIG_SWITCHES, one_in.max(1)),
         };
         let attr = Attr {
@@ -125,7 +130,11 @@ impl StackSampler {
             config,
             sample_period: period,
             sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER,
-            flags: FLAG_DISABLED | FLAG_USE_CLOCKID | FLAG_EXCLUDE_HYPERVISOR | FLAG_EXCLUDE_IDLE | FLAG_EXCLUDE_CALLCHAIN_USER,
+            flags: FLAG_DISABLED
+                | FLAG_USE_CLOCKID
+                | FLAG_EXCLUDE_HYPERVISOR
+                | FLAG_EXCLUDE_IDLE
+                | FLAG_EXCLUDE_CALLCHAIN_USER,
             sample_regs_user: registers::MASK,
             sample_stack_user: stack_bytes,
             clockid: libc::CLOCK_MONOTONIC,
@@ -215,7 +224,8 @@ mod tests {
         // A thread of the kernel has neither registers nor a stack.
         bytes.extend(record(RECORD_SAMPLE, 0, &[5, 100, 1, 0x00ff_ff30, 0, 0]));
         let mut seen = Vec::new();
-        let lost = each_record(&bytes, &mut |s| seen.push((s.pid, s.tid, s.time, s.kernel.clone(), s.user, s.stack.len())));
+        let lost =
+            each_record(&bytes, &mut |s| seen.push((s.pid, s.tid, s.time, s.kernel.clone(), s.user, s.stack.len())));
         assert_eq!(lost, 7);
         assert_eq!(seen[0].3, [0x00ff_ff10, 0x00ff_ff20]);
         assert_eq!((seen[0].0, seen[0].1, seen[0].2, seen[0].5), (7, 8, 99, 8));
@@ -272,7 +282,9 @@ mod tests {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while seen == 0 && std::time::Instant::now() < end {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            sampler.drain(|s| seen += u32::from(s.pid == own && s.user.is_some_and(|r| r.stack > 0) && !s.kernel.is_empty()));
+            sampler.drain(|s| {
+                seen += u32::from(s.pid == own && s.user.is_some_and(|r| r.stack > 0) && !s.kernel.is_empty())
+            });
         }
         assert!(seen > 0);
         sampler.switch(false).unwrap();

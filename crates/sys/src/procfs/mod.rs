@@ -1,8 +1,8 @@
 //! What the kernel tells in `/proc` and `/sys`.
 //!
-//! Parsers take text and answer `None` (or leave a field empty) when it is not what they expect: a kernel that writes less than we
-//! know of, a truncated read, a hostile file all end the same way, without a panic. [`Paths`] reads the files, below a root that
-//! tests set to a made-up tree.
+//! Parsers take text and answer `None` (or leave a field empty) when it is not what they expect: a kernel that writes
+//! less than we know of, a truncated read, a hostile file all end the same way, without a panic. [`Paths`] reads the
+//! files, below a root that tests set to a made-up tree.
 
 pub mod memory;
 pub mod mounts;
@@ -82,7 +82,8 @@ impl Paths {
     }
 }
 
-/// The numbers of a list such as `0-3,8,10-11`, ascending; `None` when it is no such list or claims more than 65 536 numbers.
+/// The numbers of a list such as `0-3,8,10-11`, ascending; `None` when it is no such list or claims more than 65 536
+/// numbers.
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut numbers = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -106,21 +107,26 @@ mod tests {
 
     use super::*;
 
-    pub(super) const SYSTEM_STAT: &str = "cpu  100 5 40 800 10 1 2 42 7 0\ncpu0 60 5 20 400 5 1 1 30 7 0\ncpu1 40 0 20 400 5 0 1 12 0 0\n\
+    pub(super) const SYSTEM_STAT: &str = "cpu  100 5 40 800 10 1 2 42 7 0\ncpu0 60 5 20 400 5 1 1 30 7 0\ncpu1 40 0 20 \
+        400 5 0 1 12 0 0\n\
         intr 1 2 3\nctxt 999\nbtime 1700000000\nprocesses 77\nprocs_running 3\nprocs_blocked 1\nsoftirq 1 2\n";
-    pub(super) const STAT: &str = "4242 (a) b (c) R 1 4242 4000 34816 4242 4194304 120 0 3 0 55 66 0 0 20 -5 7 0 123456 9999 321 \
+    pub(super) const STAT: &str = "4242 (a) b (c) R 1 4242 4000 34816 4242 4194304 120 0 3 0 55 66 0 0 20 -5 7 0 \
+        123456 9999 321 \
         18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 8 0 0 0 0 0 0 0 0 0 0\n";
-    pub(super) const STATUS: &str = "Name:\tcat\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t777\t5\nVmHWM:\t    1024 kB\nVmRSS:\t  512 kB\nThreads:\t3\n\
-        CapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t4\nCpus_allowed_list:\t0-1,4\nvoluntary_ctxt_switches:\t7\n\
+    pub(super) const STATUS: &str = "Name:\tcat\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t777\t5\nVmHWM:\t    1024 kB\n\
+        VmRSS:\t  512 kB\nThreads:\t3\n\
+        CapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t4\nCpus_allowed_list:\t0-1,4\n\
+        voluntary_ctxt_switches:\t7\n\
         nonvoluntary_ctxt_switches:\t9\n";
     pub(super) const MOUNTINFO: &str = "1 0 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
         22 1 0:20 / /proc rw shared:5 master:3 - proc proc rw\n\
         30 1 254:16 /data /mnt/my\\040disk rw,noatime - xfs /dev/vdb rw\n\
         32 1 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
         33 1 0:44 / /mnt/my\\040disk rw - tmpfs tmpfs rw,size=4k\n";
-    pub(super) const MEMINFO: &str =
-        "MemTotal:        2048 kB\nMemFree:  1024 kB\nMemAvailable: 1500 kB\nHugePages_Total:   0\nSwapTotal: 10 kB\nSwapFree: 4 kB\n";
-    pub(super) const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/sda2 partition 4194300 16 -2\n\
+    pub(super) const MEMINFO: &str = "MemTotal:        2048 kB\nMemFree:  1024 kB\nMemAvailable: 1500 kB\n\
+        HugePages_Total:   0\nSwapTotal: 10 kB\nSwapFree: 4 kB\n";
+    pub(super) const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/sda2 partition 4194300 16 \
+        -2\n\
         /my\\040swap\\040(deleted) file 1024 0 5\n";
 
     #[test]

@@ -36,7 +36,8 @@ pub fn parse_mountinfo(text: &str) -> Vec<Mount> {
 }
 
 fn mount(line: &str) -> Option<Mount> {
-    // `36 35 98:0 /root /point rw,noatime optional… - ext3 /dev/root rw,errors=continue`: any number of optional fields, then a dash.
+    // `36 35 98:0 /root /point rw,noatime optional… - ext3 /dev/root rw,errors=continue`: any number of optional
+    // fields, then a dash.
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ').skip(2);
     let (major, minor) = left.next()?.split_once(':')?;
@@ -71,7 +72,8 @@ pub fn unescape(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
         let octal = tail.get(..3).filter(|digits| byte == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
-        let value = octal.and_then(|digits| digits.iter().try_fold(0u8, |n, d| n.checked_mul(8)?.checked_add(d - b'0')));
+        let value =
+            octal.and_then(|digits| digits.iter().try_fold(0u8, |n, d| n.checked_mul(8)?.checked_add(d - b'0')));
         let (byte, digits) = value.map_or((byte, 0), |value| (value, 3));
         bytes.push(byte);
         rest = &tail[digits..];
@@ -107,7 +109,8 @@ mod tests {
     fn a_path_has_the_kind_of_its_mount_and_one_that_is_not_there_has_none() {
         let (dir, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let point = at.path().canonicalize().unwrap();
-        let told = format!("1 0 254:0 / / rw - ext4 /dev/vda rw\n30 1 0:44 / {} rw - tmpfs tmpfs rw\n", point.display());
+        let told =
+            format!("1 0 254:0 / / rw - ext4 /dev/vda rw\n30 1 0:44 / {} rw - tmpfs tmpfs rw\n", point.display());
         std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         std::fs::write(dir.path().join("proc/self/mountinfo"), told).unwrap();
         let of = |path: &Path| kind_of(&Paths::under(dir.path()), path);

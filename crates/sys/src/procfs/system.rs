@@ -160,7 +160,10 @@ mod tests {
 
     #[test]
     fn stat_of_an_old_kernel_and_of_none() {
-        assert_eq!(Stat::parse("cpu 1 2 3 4\n").unwrap().all, CpuTimes { user: 1, nice: 2, system: 3, idle: 4, ..Default::default() });
+        assert_eq!(
+            Stat::parse("cpu 1 2 3 4\n").unwrap().all,
+            CpuTimes { user: 1, nice: 2, system: 3, idle: 4, ..Default::default() }
+        );
         assert_eq!(Stat::parse("cpu 1 2 3\n"), None);
         assert_eq!(Stat::parse("cpu0 1 2 3 4\n"), None);
     }
@@ -184,7 +187,8 @@ mod tests {
 
     #[test]
     fn pressure_with_and_without_full() {
-        let text = "some avg10=1.50 avg60=0.20 avg300=0.05 total=12345\nfull avg10=0.10 avg60=0.00 avg300=0.00 total=45\n";
+        let text =
+            "some avg10=1.50 avg60=0.20 avg300=0.05 total=12345\nfull avg10=0.10 avg60=0.00 avg300=0.00 total=45\n";
         let pressure = Pressure::parse(text).unwrap();
         assert_eq!((pressure.some_us, pressure.full_us), (12345, Some(45)));
         assert_eq!(Pressure::parse("some avg10=0 avg60=0 avg300=0 total=1").unwrap().full_us, None);

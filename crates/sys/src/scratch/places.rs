@@ -19,8 +19,9 @@ pub const LOCK: &str = "lock";
 
 /// The control directory, made where there is none: the first place that is there and that nobody else could change.
 ///
-/// Root's is `/run/fingerpost`, else `/var/lib/fingerpost`. A user's is in `$XDG_RUNTIME_DIR` if that is theirs alone, else in
-/// `$XDG_CACHE_HOME` or `~/.cache`. Where none of these can be used it has a random name in the temporary directory.
+/// Root's is `/run/fingerpost`, else `/var/lib/fingerpost`. A user's is in `$XDG_RUNTIME_DIR` if that is theirs alone,
+/// else in `$XDG_CACHE_HOME` or `~/.cache`. Where none of these can be used it has a random name in the temporary
+/// directory.
 pub fn control() -> io::Result<Dir> {
     match existing_or(true)? {
         Some(dir) => Ok(dir),
@@ -42,7 +43,9 @@ pub fn temporary() -> io::Result<Dir> {
 /// A directory of ours with this path.
 pub fn root(path: &Path) -> io::Result<Dir> {
     unless(DirBuilder::new().mode(0o711).create(path), &[libc::EEXIST])?;
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(io::ErrorKind::InvalidFilename.into()) };
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    };
     Dir::open(parent, Trust::Strict)?.own(name)
 }
 
@@ -81,5 +84,9 @@ fn candidates() -> Vec<(PathBuf, bool)> {
 /// The control directories in a temporary directory. Others cannot make one that is ours.
 fn in_temporary(dir: &Dir) -> Vec<Dir> {
     let names = dir.names().unwrap_or_default();
-    names.iter().filter(|name| owned::is_random_name(name, TEMPORARY)).filter_map(|name| dir.private(name).ok()).collect()
+    names
+        .iter()
+        .filter(|name| owned::is_random_name(name, TEMPORARY))
+        .filter_map(|name| dir.private(name).ok())
+        .collect()
 }

@@ -59,8 +59,8 @@ fn sweep_control(control: &Dir) -> Vec<String> {
     told
 }
 
-/// Cleans up after one run. Root directory, run directory, lock and journal must all be our own; they are asked by descriptor. `who` is
-/// left in the lock, so that others know who is at work.
+/// Cleans up after one run. Root directory, run directory, lock and journal must all be our own; they are asked by
+/// descriptor. `who` is left in the lock, so that others know who is at work.
 pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
     let run = control.private(name)?;
     let mut lock = match run.file(LOCK) {
@@ -78,7 +78,9 @@ pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
         Ok(Ok(log)) if log.entries.is_empty() => return without_journal(control, name, &run, who),
         Ok(Ok(log)) => log,
         Ok(Err(sentence)) => {
-            return Ok(Found::Left(vec![format!("{place} of a killed run is left alone: {sentence}; look at it and remove it")]));
+            return Ok(Found::Left(vec![format!(
+                "{place} of a killed run is left alone: {sentence}; look at it and remove it"
+            )]));
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => return without_journal(control, name, &run, who),
         Err(e) => return Err(e),
@@ -110,8 +112,8 @@ fn without_journal(control: &Dir, name: &OsStr, run: &Dir, who: &str) -> io::Res
     Ok(Found::Left(vec!["removed the empty directory of a killed run".to_owned()]))
 }
 
-/// Removes work directories of ours that no process holds and that have been so for a while: those of runs whose journal went with the
-/// power. (Others cannot make a directory that is ours, nor lock one that they cannot read.)
+/// Removes work directories of ours that no process holds and that have been so for a while: those of runs whose
+/// journal went with the power. (Others cannot make a directory that is ours, nor lock one that they cannot read.)
 fn sweep_unlisted(temporary: &Dir, told: &mut Vec<String>) {
     for name in temporary.names().unwrap_or_default().iter().filter(|name| owned::is_random_name(name, PREFIXES[0])) {
         let Ok(dir) = temporary.own(name) else { continue };

@@ -15,8 +15,8 @@ fn runs(root: &Path) -> Vec<PathBuf> {
     fs::read_dir(root.join(places::CONTROL)).unwrap().map(|e| e.unwrap().path()).collect()
 }
 
-/// Sweeps until something is told, or a path is gone. A child of another test, between its fork and its exec, holds a lock
-/// that was dropped here.
+/// Sweeps until something is told, or a path is gone. A child of another test, between its fork and its exec, holds a
+/// lock that was dropped here.
 fn swept(root: &Path, path: &Path) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -80,7 +80,8 @@ fn a_server_that_was_stopped_is_in_the_journal_no_more() {
     let base = tempfile::tempdir().unwrap();
     let mut scratch = Scratch::create_in(&base.path().join("root")).unwrap();
     let script = "trap '' TERM; sleep 600 & echo ready; wait; wait";
-    let mut server = scratch.spawn(Command::new("sh").args(["-c", script]).stdout(std::process::Stdio::piped())).unwrap();
+    let mut server =
+        scratch.spawn(Command::new("sh").args(["-c", script]).stdout(std::process::Stdio::piped())).unwrap();
     let mut ready = [0; 6];
     io::Read::read_exact(&mut server.child.stdout.take().unwrap(), &mut ready).unwrap();
     let entries = scratch.log.entries.len();
@@ -142,7 +143,8 @@ fn a_journal_that_we_cannot_have_written_is_kept_and_said() {
     let victim = base.path().join("victim");
     fs::write(&victim, "x").unwrap();
     let text = fs::read_to_string(run.join("journal")).unwrap();
-    fs::write(run.join("journal"), format!("{text}{{\"n\":1,\"undo\":\"remove_path\",\"path\":{victim:?}}}\n")).unwrap();
+    fs::write(run.join("journal"), format!("{text}{{\"n\":1,\"undo\":\"remove_path\",\"path\":{victim:?}}}\n"))
+        .unwrap();
     let told = swept(&root, &run);
     assert!(told.len() == 1 && told[0].contains("left alone: line 3"), "{told:?}");
     assert!(victim.exists() && work.exists() && run.exists());

@@ -46,7 +46,13 @@ fn it_starts_with_no_signal_blocked_and_leads_its_own_group() {
 
 #[test]
 fn the_signals_of_the_caller_are_as_they_were() {
-    let blocked = || fs::read_to_string("/proc/thread-self/status").unwrap().lines().find(|l| l.starts_with("SigBlk")).map(str::to_owned);
+    let blocked = || {
+        fs::read_to_string("/proc/thread-self/status")
+            .unwrap()
+            .lines()
+            .find(|l| l.starts_with("SigBlk"))
+            .map(str::to_owned)
+    };
     let before = blocked();
     said("true", |_| {});
     assert_eq!(blocked(), before);
@@ -57,7 +63,12 @@ fn a_program_that_cannot_be_started_is_an_error_and_leaves_no_child() {
     let dir = tempfile::tempdir().unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let start = |program: &str, dir: &Path| {
-        Spawn::new(Path::new(program), &[], dir, [null(), null(), null()]).unwrap().ready().unwrap().start().unwrap_err()
+        Spawn::new(Path::new(program), &[], dir, [null(), null(), null()])
+            .unwrap()
+            .ready()
+            .unwrap()
+            .start()
+            .unwrap_err()
     };
     assert_eq!(start("/nonexistent", dir.path()).raw_os_error(), Some(libc::ENOENT));
     assert_eq!(start("/etc/passwd", dir.path()).raw_os_error(), Some(libc::EACCES));
@@ -114,7 +125,13 @@ fn it_dies_with_the_thread_that_started_it() {
         let null = || OwnedFd::from(File::open("/dev/null").unwrap());
         let words = ["600".to_owned()];
         let sleep = ["/bin/sleep", "/usr/bin/sleep"].map(Path::new).into_iter().find(|p| p.exists()).unwrap();
-        let process = Spawn::new(sleep, &words, &path, [null(), writer.into(), null()]).unwrap().ready().unwrap().start().unwrap().process;
+        let process = Spawn::new(sleep, &words, &path, [null(), writer.into(), null()])
+            .unwrap()
+            .ready()
+            .unwrap()
+            .start()
+            .unwrap()
+            .process;
         process.pid()
     });
     thread.join().unwrap();

@@ -10,7 +10,8 @@ use crate::database::stream::{Address, Stream};
 /// A query that has no answer after this long is given up: the server hangs.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A statement's parameter, or a value of a row; a text has letters, digits, spaces and full stops, which need no quoting in any engine.
+/// A statement's parameter, or a value of a row; a text has letters, digits, spaces and full stops, which need no
+/// quoting in any engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg<'a> {
     /// A whole number.
@@ -139,7 +140,8 @@ pub struct Login {
     pub address: Address,
     /// The user.
     pub user: String,
-    /// The password, when it asks for one. Serialized it is itself: that is how it goes through a pipe to our own processes.
+    /// The password, when it asks for one. Serialized it is itself: that is how it goes through a pipe to our own
+    /// processes.
     #[serde(serialize_with = "revealed", deserialize_with = "taken")]
     pub password: Option<Secret>,
     /// The database.
@@ -157,7 +159,8 @@ fn taken<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D
 impl Login {
     /// A stream to the server.
     pub fn stream(&self) -> Result<Stream, QueryError> {
-        let failed = |e: std::io::Error| QueryError { kind: "connect failed".to_owned(), message: e.to_string(), fatal: true };
+        let failed =
+            |e: std::io::Error| QueryError { kind: "connect failed".to_owned(), message: e.to_string(), fatal: true };
         Stream::connect(&self.address, ANSWER_DEADLINE).map_err(failed)
     }
 

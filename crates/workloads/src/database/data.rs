@@ -1,7 +1,8 @@
 //! The data set: the forum of a busy site, the same for every engine and every run with the same seed and scale.
 //!
-//! Members write posts in threads; a few of each get most of them ([`crate::database::zipf`]). Scale 1 is 2,000 members, 4,000 threads
-//! and 30,000 posts, some 15 MB with indexes: it fits in memory, as the data set of the article did, so that the disk is no limit.
+//! Members write posts in threads; a few of each get most of them ([`crate::database::zipf`]). Scale 1 is 2,000
+//! members, 4,000 threads and 30,000 posts, some 15 MB with indexes: it fits in memory, as the data set of the article
+//! did, so that the disk is no limit.
 
 use std::fmt::Write;
 
@@ -15,7 +16,8 @@ const POSTS: u64 = 30_000;
 pub const FORUMS: i64 = 20;
 /// 1 September 2005, in seconds since 1970: the time of the first post.
 const EPOCH: i64 = 1_125_532_800;
-/// The length of a member's signature. It is what the point look-up reads, in a size that other benchmarks use for theirs.
+/// The length of a member's signature. It is what the point look-up reads, in a size that other benchmarks use for
+/// theirs.
 const SIGNATURE: usize = 120;
 
 /// The number of rows in each table.
@@ -42,7 +44,8 @@ impl Shape {
 pub struct Table {
     /// The name.
     pub name: &'static str,
-    /// Name and type of each column, with commas between, in types that every engine knows. The first is the primary key.
+    /// Name and type of each column, with commas between, in types that every engine knows. The first is the primary
+    /// key.
     columns: &'static str,
     /// Secondary indexes: name and columns.
     pub indexes: &'static [(&'static str, &'static str)],
@@ -58,8 +61,10 @@ pub static TABLES: [Table; 3] = [
     },
     Table {
         name: "threads",
-        columns: "id INTEGER NOT NULL PRIMARY KEY, forum INTEGER NOT NULL, author INTEGER NOT NULL, title VARCHAR(80) NOT NULL, \
-                  created INTEGER NOT NULL, last_post INTEGER NOT NULL, replies INTEGER NOT NULL, views INTEGER NOT NULL",
+        columns: "id INTEGER NOT NULL PRIMARY KEY, forum INTEGER NOT NULL, author INTEGER NOT NULL, title VARCHAR(80) \
+            NOT NULL, \
+                  created INTEGER NOT NULL, last_post INTEGER NOT NULL, replies INTEGER NOT NULL, views INTEGER NOT \
+                  NULL",
         indexes: &[("threads_forum", "forum, last_post"), ("threads_author", "author")],
     },
     Table {
@@ -71,7 +76,8 @@ pub static TABLES: [Table; 3] = [
 ];
 
 impl Table {
-    /// The statement that makes the table under a name that begins with `prefix`; `options` follows the closing parenthesis (a storage engine).
+    /// The statement that makes the table under a name that begins with `prefix`; `options` follows the closing
+    /// parenthesis (a storage engine).
     pub fn create(&self, prefix: &str, options: &str) -> String {
         format!("CREATE TABLE {prefix}{} ({}){options}", self.name, self.columns)
     }
@@ -83,7 +89,9 @@ impl Table {
 
     /// The statements that make its indexes, where the names of table and indexes begin with `prefix`.
     pub fn create_indexes<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
-        self.indexes.iter().map(move |(name, columns)| format!("CREATE INDEX {prefix}{name} ON {prefix}{} ({columns})", self.name))
+        self.indexes
+            .iter()
+            .map(move |(name, columns)| format!("CREATE INDEX {prefix}{name} ON {prefix}{} ({columns})", self.name))
     }
 }
 
@@ -107,8 +115,9 @@ impl Data {
         let shape = Shape::at(scale);
         let mut rng = fastrand::Rng::with_seed(seed);
         let (popular_threads, busy_members) = (Zipf::new(shape.threads), Zipf::new(shape.members));
-        let posts: Vec<(u32, u32)> =
-            (0..shape.posts).map(|_| (popular_threads.draw(&mut rng) as u32, busy_members.draw(&mut rng) as u32)).collect();
+        let posts: Vec<(u32, u32)> = (0..shape.posts)
+            .map(|_| (popular_threads.draw(&mut rng) as u32, busy_members.draw(&mut rng) as u32))
+            .collect();
         let mut threads = vec![(0, EPOCH); shape.threads as usize];
         let mut members = vec![0; shape.members as usize];
         for (i, (thread, author)) in posts.iter().enumerate() {
@@ -169,7 +178,8 @@ pub struct Text(String);
 impl Text {
     /// 64 KiB of words from a seed.
     pub fn new(seed: u64) -> Text {
-        const WORDS: &str = "the server thread kernel of a benchmark query and Linux with disk is memory for one processor to cache in \
+        const WORDS: &str = "the server thread kernel of a benchmark query and Linux with disk is memory for one \
+            processor to cache in \
                              performance lock on client latency that we under it load as network results";
         let words: Vec<&str> = WORDS.split(' ').collect();
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -225,7 +235,10 @@ mod tests {
     fn the_tables_agree_with_each_other() {
         let data = Data::new(1, 1);
         let shape = Shape::at(1);
-        assert_eq!(TABLES.iter().map(|t| rows(&data, t).len() as u64).sum::<u64>(), shape.members + shape.threads + shape.posts);
+        assert_eq!(
+            TABLES.iter().map(|t| rows(&data, t).len() as u64).sum::<u64>(),
+            shape.members + shape.threads + shape.posts
+        );
         let (mut replies, mut largest, mut written) = (0, 0, 0);
         let Ok(()) = data.each_row(&TABLES[1], |row| {
             let Arg::Int(n) = row[6] else { panic!("replies is a number") };

@@ -1,8 +1,9 @@
 //! A dump: the data set as text, one statement after the other, as `mysqldump` and its like write it.
 //!
-//! The article imported one with the database's own client (“via the `>` command”) and found that it took up to 8 times longer on one
-//! system than on others. Statements of many rows each, none within a transaction: what is committed, and waited for, is each statement,
-//! so that the engine's settings of durability and the disk decide, besides the CPU that parses and indexes.
+//! The article imported one with the database's own client (“via the `>` command”) and found that it took up to 8 times
+//! longer on one system than on others. Statements of many rows each, none within a transaction: what is committed, and
+//! waited for, is each statement, so that the engine's settings of durability and the disk decide, besides the CPU that
+//! parses and indexes.
 
 use std::convert::Infallible;
 
@@ -63,8 +64,13 @@ mod tests {
         assert!(inserts.len() > 10 && inserts.iter().all(|s| s.len() < LOAD_BATCH + 2048), "{}", inserts.len());
         let rows: usize = inserts.iter().map(|s| s.matches("),(").count() + 1).sum();
         assert_eq!(rows as u64, dump.rows);
-        assert!(dump.statements[0].starts_with("CREATE TABLE imported_members (") && dump.statements[0].ends_with(" ENGINE=aria"));
-        assert!(dump.statements.iter().any(|s| s == "CREATE INDEX imported_posts_thread ON imported_posts (thread, id)"));
+        assert!(
+            dump.statements[0].starts_with("CREATE TABLE imported_members (")
+                && dump.statements[0].ends_with(" ENGINE=aria")
+        );
+        assert!(
+            dump.statements.iter().any(|s| s == "CREATE INDEX imported_posts_thread ON imported_posts (thread, id)")
+        );
         assert_eq!(removal().count(), TABLES.len());
         assert_eq!(dump.bytes(), dump.statements.iter().map(|s| s.len() as u64).sum::<u64>());
     }

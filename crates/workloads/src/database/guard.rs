@@ -1,7 +1,8 @@
-//! The process that owns the database on a user's own server: it makes it, waits until nobody needs it any more, and drops it.
+//! The process that owns the database on a user's own server: it makes it, waits until nobody needs it any more, and
+//! drops it.
 //!
-//! Its standard input is a pipe from the conductor. However the conductor ends, kill -9 included, the pipe closes, and the guard
-//! drops the database and goes. It is therefore the one process that must not die with its parent.
+//! Its standard input is a pipe from the conductor. However the conductor ends, kill -9 included, the pipe closes, and
+//! the guard drops the database and goes. It is therefore the one process that must not die with its parent.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read};
@@ -33,7 +34,8 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     let result = input.read_line(&mut line).map_err(|e| e.to_string()).and_then(|_| {
-        let target = serde_json::from_str(&line).map_err(|e| format!("the guard got a target that it does not understand: {e}"))?;
+        let target = serde_json::from_str(&line)
+            .map_err(|e| format!("the guard got a target that it does not understand: {e}"))?;
         create(&target)?;
         say(MADE);
         // Whatever comes, and whatever goes wrong: the end is the end.
@@ -52,7 +54,9 @@ fn say(line: &str) {
 
 fn run(target: &Target, sql: &str) -> Result<(), QueryError> {
     match target {
-        Target::MySql { login, .. } => MySqlConnection::connect(&Login { database: String::new(), ..login.clone() })?.text(sql).map(drop),
+        Target::MySql { login, .. } => {
+            MySqlConnection::connect(&Login { database: String::new(), ..login.clone() })?.text(sql).map(drop)
+        }
         Target::Postgres { login } => {
             PgConnection::connect(&Login { database: POSTGRES_HOME.to_owned(), ..login.clone() })?.text(sql).map(drop)
         }
@@ -67,8 +71,8 @@ fn name(target: &Target) -> &str {
     }
 }
 
-/// Names are checked when the address is read, so that they can stand in SQL as they are. CREATE fails when the name exists: nothing
-/// that was there before is ever touched.
+/// Names are checked when the address is read, so that they can stand in SQL as they are. CREATE fails when the name
+/// exists: nothing that was there before is ever touched.
 fn create(target: &Target) -> Result<(), String> {
     let name = name(target);
     if let Target::Redis { login } = target {
@@ -80,7 +84,9 @@ fn create(target: &Target) -> Result<(), String> {
     }
     run(target, &format!("CREATE DATABASE {name}")).map_err(|e| match e.kind.as_str() {
         "server error 1007" | "server error 42P04" => {
-            format!("the database “{name}” exists on the server already; name one in the url that can be made and dropped")
+            format!(
+                "the database “{name}” exists on the server already; name one in the url that can be made and dropped"
+            )
         }
         _ => format!("the database “{name}” could not be made on the server: {e}"),
     })
@@ -89,15 +95,24 @@ fn create(target: &Target) -> Result<(), String> {
 fn drop_database(target: &Target) -> Result<(), String> {
     if let Target::Redis { login } = target {
         let removed = RedisConnection::connect(login).and_then(|mut redis| redis.remove());
-        return removed.map_err(|e| format!("the key “{}” could not be taken off the server, delete it by hand: {e}", name(target)));
+        return removed.map_err(|e| {
+            format!("the key “{}” could not be taken off the server, delete it by hand: {e}", name(target))
+        });
     }
     let deadline = Instant::now() + DROP_DEADLINE;
     loop {
         match run(target, &format!("DROP DATABASE {}", name(target))) {
             Ok(()) => return Ok(()),
             // PostgreSQL refuses while somebody is connected.
-            Err(e) if e.kind == "server error 55006" && Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
-            Err(e) => return Err(format!("the database “{}” could not be dropped from the server, drop it by hand: {e}", name(target))),
+            Err(e) if e.kind == "server error 55006" && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(50))
+            }
+            Err(e) => {
+                return Err(format!(
+                    "the database “{}” could not be dropped from the server, drop it by hand: {e}",
+                    name(target)
+                ));
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One step within the load generator's process: clients in a closed loop, each a thread with a connection of its own.
 //!
-//! A client sends its next transaction when the one before is done. Its clock is read once for each transaction: what it takes to
-//! think up the next one (about 0.1 µs) is part of that one's latency.
+//! A client sends its next transaction when the one before is done. Its clock is read once for each transaction: what
+//! it takes to think up the next one (about 0.1 µs) is part of that one's latency.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -92,9 +92,18 @@ impl Generator {
             .into_iter()
             .enumerate()
             .map(|(i, connection)| {
-                let user = User::new(&self.site, self.load.mix, order.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(i as u64));
-                let client =
-                    Client { user, connection: Some(connection), target: self.load.target.clone(), progress: progress.clone(), number: i };
+                let user = User::new(
+                    &self.site,
+                    self.load.mix,
+                    order.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(i as u64),
+                );
+                let client = Client {
+                    user,
+                    connection: Some(connection),
+                    target: self.load.target.clone(),
+                    progress: progress.clone(),
+                    number: i,
+                };
                 let (gate, span, stamps) = (gate.clone(), span.clone(), self.stamps.clone());
                 thread::Builder::new().stack_size(256 << 10).spawn(move || {
                     gate.wait();
@@ -110,19 +119,25 @@ impl Generator {
         begun();
         let watch = Watch::new(&self.load.servers, &progress);
         let watched = thread::scope(|scope| {
-            let watcher = thread::Builder::new().name(WATCHER.to_owned()).spawn_scoped(scope, || watch.until(step.start, step.end));
+            let watcher = thread::Builder::new()
+                .name(WATCHER.to_owned())
+                .spawn_scoped(scope, || watch.until(step.start, step.end));
             watcher.ok().and_then(|w| w.join().ok())
         })
         .ok_or("the thread that watches the clients could not be started")?;
-        let counted: Vec<Counted> =
-            clients.into_iter().map(|c| c.join().map_err(|_| "a client thread failed".to_owned())).collect::<Result<_, _>>()?;
+        let counted: Vec<Counted> = clients
+            .into_iter()
+            .map(|c| c.join().map_err(|_| "a client thread failed".to_owned()))
+            .collect::<Result<_, _>>()?;
         self.sum_up(order, step, &counted, &watched)
     }
 
     /// Connects all clients before any sends a query: a server that starts a process for each takes a while.
     fn connect_all(&self, clients: usize) -> Result<Vec<Box<dyn Connection>>, String> {
         (0..clients)
-            .map(|i| connect(&self.load.target).map_err(|e| format!("client {} of {clients} could not connect: {e}", i + 1)))
+            .map(|i| {
+                connect(&self.load.target).map_err(|e| format!("client {} of {clients} could not connect: {e}", i + 1))
+            })
             .collect()
     }
 
@@ -138,7 +153,9 @@ impl Generator {
         let transactions: u64 = counted.iter().map(|c| c.completed).sum();
         if transactions == 0 {
             let error = counted.iter().find_map(|c| c.first_error.as_ref());
-            return Err(error.map_or("no transaction completed within the step".to_owned(), |e| format!("no transaction succeeded: {e}")));
+            return Err(error.map_or("no transaction completed within the step".to_owned(), |e| {
+                format!("no transaction succeeded: {e}")
+            }));
         }
         let elapsed = step.end - step.start;
         let latencies = latencies.counted();
@@ -150,7 +167,13 @@ impl Generator {
             Target::Sqlite { .. } => self.own_cost.as_secs_f64() * transactions as f64,
             _ => watched.cpu_seconds,
         };
-        let fullness = Fullness { clients: order.clients, cpus, elapsed: elapsed.as_secs_f64(), cpu: cpu_seconds, busy: watched.busy };
+        let fullness = Fullness {
+            clients: order.clients,
+            cpus,
+            elapsed: elapsed.as_secs_f64(),
+            cpu: cpu_seconds,
+            busy: watched.busy,
+        };
         let client = ClientReport {
             cpu_seconds,
             cpus,
@@ -194,7 +217,8 @@ struct Client {
 impl Client {
     fn run(mut self, span: Span, thread_writer: Option<ThreadWriter>) -> Counted {
         let mut counted = Counted::new(span);
-        // What the kernel shows of the embedded database is where its thread is: its transactions are stamped as wholes.
+        // What the kernel shows of the embedded database is where its thread is: its transactions are stamped as
+        // wholes.
         let embedded = matches!(self.target, Target::Sqlite { .. });
         let number = self.number as u32;
         let mut began = Instant::now();
@@ -206,12 +230,17 @@ impl Client {
             let result = self.user.act(&mut turns);
             let now = Instant::now();
             let taken = turns.taken();
-            stamped = thread_writer.as_ref().filter(|thread_writer| embedded && thread_writer.on()).map(|thread_writer| {
-                let end = monotonic_ns();
-                // The loop is closed: a transaction begins where the one before ended.
-                thread_writer.stamp(number, stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64)), end);
-                end
-            });
+            stamped =
+                thread_writer.as_ref().filter(|thread_writer| embedded && thread_writer.on()).map(|thread_writer| {
+                    let end = monotonic_ns();
+                    // The loop is closed: a transaction begins where the one before ended.
+                    thread_writer.stamp(
+                        number,
+                        stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64)),
+                        end,
+                    );
+                    end
+                });
             match result {
                 Ok(()) => {
                     done += 1;
@@ -231,7 +260,8 @@ impl Client {
         counted.count_error(error);
         if broken {
             self.connection = None;
-            self.connection = (0..RECONNECTS).find_map(|_| connect(&self.target).map_err(|e| counted.count_error(e)).ok());
+            self.connection =
+                (0..RECONNECTS).find_map(|_| connect(&self.target).map_err(|e| counted.count_error(e)).ok());
         }
     }
 }
@@ -239,11 +269,18 @@ impl Client {
 impl Counted {
     fn new(span: Span) -> Counted {
         let slots = vec![0; span.slots()];
-        Counted { completed: 0, turns: 0, latencies: Histogram::default(), slots, errors: BTreeMap::new(), first_error: None }
+        Counted {
+            completed: 0,
+            turns: 0,
+            latencies: Histogram::default(),
+            slots,
+            errors: BTreeMap::new(),
+            first_error: None,
+        }
     }
 
-    /// Throughput has what completed within the step; latencies have what began within it, so that one that lasts beyond its end,
-    /// which is likely to be a long one, is not left out.
+    /// Throughput has what completed within the step; latencies have what began within it, so that one that lasts
+    /// beyond its end, which is likely to be a long one, is not left out.
     #[inline]
     fn record(&mut self, span: Span, began: Instant, now: Instant, turns: u64) {
         if now < span.start {
@@ -278,8 +315,8 @@ struct Fullness {
 }
 
 impl Fullness {
-    /// Why the client was the limit; nothing when it was not. More generators would not help: each client is a thread already, and
-    /// the CPUs are what is short.
+    /// Why the client was the limit; nothing when it was not. More generators would not help: each client is a thread
+    /// already, and the CPUs are what is short.
     fn verdict(&self) -> Option<String> {
         let could = self.elapsed * self.clients.min(self.cpus) as f64;
         if self.cpu >= BUSY * could {
@@ -291,7 +328,9 @@ impl Fullness {
         let used = self.busy * self.elapsed * self.cpus as f64;
         if self.busy >= BUSY && self.cpu > CLIENT_SHARE * used {
             let share = 100.0 * self.cpu / used;
-            return Some(format!("all CPUs were busy, {share:.0} % of that with the load generator: give the server a machine of its own"));
+            return Some(format!(
+                "all CPUs were busy, {share:.0} % of that with the load generator: give the server a machine of its own"
+            ));
         }
         None
     }

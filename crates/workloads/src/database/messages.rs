@@ -99,7 +99,8 @@ mod tests {
         let line = serde_json::to_string(&request).unwrap();
         assert!(!line.contains('\n'));
         assert_eq!(serde_json::from_str::<Request>(&line).unwrap(), request);
-        let reply = Reply::Step(Step { throughput: vec![0.1 + 0.2], latencies: vec![(u64::MAX, 1)], ..Step::default() });
+        let reply =
+            Reply::Step(Step { throughput: vec![0.1 + 0.2], latencies: vec![(u64::MAX, 1)], ..Step::default() });
         assert_eq!(serde_json::from_str::<Reply>(&serde_json::to_string(&reply).unwrap()).unwrap(), reply);
     }
 }

@@ -23,7 +23,8 @@ pub static STATEMENTS: [Statement; 14] = [
     Statement { sql: "SELECT title, forum, author, replies, views FROM threads WHERE id = ?", at_least: 1 },
     Statement { sql: "SELECT id, title, replies FROM threads WHERE id BETWEEN ? AND ?", at_least: 1 },
     Statement {
-        sql: "SELECT id, title, author, replies, last_post FROM threads WHERE forum = ? ORDER BY last_post DESC LIMIT 20",
+        sql: "SELECT id, title, author, replies, last_post FROM threads WHERE forum = ? ORDER BY last_post DESC LIMIT \
+            20",
         at_least: 1,
     },
     Statement {
@@ -32,11 +33,15 @@ pub static STATEMENTS: [Statement; 14] = [
         at_least: 0,
     },
     Statement {
-        sql: "SELECT author, COUNT(*) FROM (SELECT author FROM posts WHERE thread = ? ORDER BY id DESC LIMIT 100) latest \
+        sql: "SELECT author, COUNT(*) FROM (SELECT author FROM posts WHERE thread = ? ORDER BY id DESC LIMIT 100) \
+            latest \
               GROUP BY author ORDER BY COUNT(*) DESC, author LIMIT 5",
         at_least: 0,
     },
-    Statement { sql: "SELECT forum, COUNT(*), SUM(replies), MAX(last_post) FROM threads WHERE author = ? GROUP BY forum", at_least: 0 },
+    Statement {
+        sql: "SELECT forum, COUNT(*), SUM(replies), MAX(last_post) FROM threads WHERE author = ? GROUP BY forum",
+        at_least: 0,
+    },
     Statement { sql: "INSERT INTO posts (id, thread, author, created, body) VALUES (?, ?, ?, ?, ?)", at_least: 0 },
     Statement { sql: "UPDATE threads SET replies = replies + 1, last_post = ? WHERE id = ?", at_least: 0 },
     Statement { sql: "UPDATE members SET posts = posts + 1 WHERE id = ?", at_least: 0 },
@@ -65,11 +70,12 @@ const INSERT_MEMBER: usize = 13;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mix {
-    /// Look-ups, ranges, orders, groups and joins: the article's "select, grouping and ordering read intensive queries". Nothing is
-    /// written. A transaction is one query.
+    /// Look-ups, ranges, orders, groups and joins: the article's "select, grouping and ordering read intensive
+    /// queries". Nothing is written. A transaction is one query.
     #[default]
     Read,
-    /// Replies, edits, views counted and members joining, each a transaction with a commit, and some reading between them.
+    /// Replies, edits, views counted and members joining, each a transaction with a commit, and some reading between
+    /// them.
     Write,
     /// One look-up by primary key and nothing else: what a server and a client need at the least.
     Point,
@@ -125,7 +131,8 @@ impl Site {
     }
 }
 
-/// Numbers that one load generator may give to new rows; a run makes less than a tenth as many, and the columns hold two hundred times as many.
+/// Numbers that one load generator may give to new rows; a run makes less than a tenth as many, and the columns hold
+/// two hundred times as many.
 const NUMBERS: i64 = 10_000_000;
 
 /// One simulated user.
@@ -196,15 +203,19 @@ impl User {
         }
     }
 
-    /// A member reads a thread and answers. Rows are changed in the same order everywhere (posts, threads, members), so that
-    /// transactions wait for each other and do not lock each other out.
+    /// A member reads a thread and answers. Rows are changed in the same order everywhere (posts, threads, members), so
+    /// that transactions wait for each other and do not lock each other out.
     fn reply(&mut self, on: &mut dyn Connection) -> Result<(), QueryError> {
         let (thread, author) = (self.site.threads.draw(&mut self.rng), self.site.members.draw(&mut self.rng));
         let id = self.site.next_post.fetch_add(1, Ordering::Relaxed);
         let created = data::created(id as u64);
         query(on, THREAD, &[Arg::Int(thread)])?;
         let body = self.site.text.body(&mut self.rng);
-        query(on, INSERT_POST, &[Arg::Int(id), Arg::Int(thread), Arg::Int(author), Arg::Int(created), Arg::Text(body)])?;
+        query(
+            on,
+            INSERT_POST,
+            &[Arg::Int(id), Arg::Int(thread), Arg::Int(author), Arg::Int(created), Arg::Text(body)],
+        )?;
         query(on, UPDATE_THREAD, &[Arg::Int(created), Arg::Int(thread)])?;
         query(on, UPDATE_MEMBER, &[Arg::Int(author)])
     }

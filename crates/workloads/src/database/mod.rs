@@ -1,4 +1,5 @@
-//! A site's database under 1 to 50 clients, as in the article: SQLite, MariaDB, PostgreSQL, or a server of the user's own.
+//! A site's database under 1 to 50 clients, as in the article: SQLite, MariaDB, PostgreSQL, or a server of the user's
+//! own.
 //!
 //! ```text
 //! Database (this process)          orders, results: one JSON object a line (messages)
@@ -131,7 +132,8 @@ impl<'a> Database<'a> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// The directory for data: within the scratch directory, or a new one where the user wants it, written down to be removed.
+    /// The directory for data: within the scratch directory, or a new one where the user wants it, written down to be
+    /// removed.
     fn make_dir(&mut self) -> Result<PathBuf, WorkloadError> {
         let name = format!("database-{}", self.options.engine.name());
         let Some(parent) = &self.options.dir else {
@@ -141,7 +143,10 @@ impl<'a> Database<'a> {
         if !parent.is_dir() {
             return Err(WorkloadError::Setting(format!("dir={}: there is no such directory", parent.display())));
         }
-        let made = self.scratch.directory_in(parent).map_err(|e| WorkloadError::Setting(format!("dir={}: {e}", parent.display())));
+        let made = self
+            .scratch
+            .directory_in(parent)
+            .map_err(|e| WorkloadError::Setting(format!("dir={}: {e}", parent.display())));
         let (own, ticket) = made?;
         self.own = Some(ticket);
         Ok(own.join(name))
@@ -151,7 +156,8 @@ impl<'a> Database<'a> {
     fn start_server(&mut self) -> Result<Target, WorkloadError> {
         let engine = self.options.engine.clone();
         if let Engine::Own { protocol, mut login, password_file, storage } = engine {
-            login.password = password::find(protocol, &login, password_file.as_deref(), &password::Surroundings::of_process())?;
+            login.password =
+                password::find(protocol, &login, password_file.as_deref(), &password::Surroundings::of_process())?;
             let target = match protocol {
                 url::Protocol::MySql => Target::MySql { login, storage },
                 url::Protocol::Postgres => Target::Postgres { login },
@@ -167,10 +173,13 @@ impl<'a> Database<'a> {
         let dir = self.make_dir()?;
         self.dir = Some(dir.clone());
         let private = match engine {
-            Engine::MariaDb { storage, query_cache } => server::mariadb::start(&self.options, &storage, query_cache, self.scratch, dir)?,
+            Engine::MariaDb { storage, query_cache } => {
+                server::mariadb::start(&self.options, &storage, query_cache, self.scratch, dir)?
+            }
             Engine::PostgreSql => server::postgresql::start(&self.options, self.scratch, dir)?,
             Engine::Sqlite { synchronous } => {
-                std::fs::create_dir(&dir).map_err(|e| WorkloadError::Failed(format!("cannot make {}: {e}", dir.display())))?;
+                std::fs::create_dir(&dir)
+                    .map_err(|e| WorkloadError::Failed(format!("cannot make {}: {e}", dir.display())))?;
                 return Ok(Target::Sqlite { file: dir.join("site.db"), synchronous });
             }
             Engine::Own { .. } => unreachable!("handled above"),
@@ -247,7 +256,12 @@ impl Workload for Database<'_> {
         self.stamps.clone()
     }
 
-    fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
+    fn step_observed(
+        &mut self,
+        params: &Params,
+        length: Duration,
+        begun: &mut dyn FnMut(),
+    ) -> Result<Step, WorkloadError> {
         let clients = params.int("clients").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
         let clients = clients.ok_or_else(|| WorkloadError::Setting("a step needs a number of clients".to_owned()))?;
         self.steps_done += 1;
@@ -276,8 +290,8 @@ impl Workload for Database<'_> {
             self.warnings.extend(worker.stop(self.scratch).err());
         }
         if let Some(server) = self.server.take() {
-            // No orderly shutdown (a second of writing what is thrown away). PostgreSQL's "immediate" one, SIGQUIT, still gives its
-            // shared memory back; MariaDB has none.
+            // No orderly shutdown (a second of writing what is thrown away). PostgreSQL's "immediate" one, SIGQUIT,
+            // still gives its shared memory back; MariaDB has none.
             let signal = if matches!(self.options.engine, Engine::PostgreSql) { libc::SIGQUIT } else { libc::SIGKILL };
             let _ = child::signal_group(server.pid(), signal);
             self.warnings.extend(self.scratch.stop(server).err());

@@ -1,8 +1,9 @@
-//! A client for MySQL's protocol, for MariaDB and MySQL: prepared statements, one round trip each, answers counted in place.
+//! A client for MySQL's protocol, for MariaDB and MySQL: prepared statements, one round trip each, answers counted in
+//! place.
 //!
-//! Why not the `mysql` crate: with its lightest features it is 89 crates and 43 s of building on two cores, and it makes a value of
-//! every column. What is needed here is small, and the client must not be what is measured.
-//! The protocol: <https://mariadb.com/kb/en/clientserver-protocol/>.
+//! Why not the `mysql` crate: with its lightest features it is 89 crates and 43 s of building on two cores, and it
+//! makes a value of every column. What is needed here is small, and the client must not be what is measured. The
+//! protocol: <https://mariadb.com/kb/en/clientserver-protocol/>.
 
 use crate::database::connection::{Arg, Bound, Connection, Login, QueryError};
 use crate::database::data::{Data, TABLES, Table};
@@ -15,8 +16,8 @@ const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
 const TYPE_LONGLONG: u8 = 8;
 const TYPE_VAR_STRING: u8 = 253;
-/// Statements that load data are about this long: few round trips, and well below the least limit on packets (1 MiB): a quarter, as
-/// `mysqldump` takes it.
+/// Statements that load data are about this long: few round trips, and well below the least limit on packets (1 MiB): a
+/// quarter, as `mysqldump` takes it.
 pub(super) const LOAD_BATCH: usize = 256 << 10;
 
 /// A statement as the server knows it.
@@ -45,7 +46,8 @@ impl MySqlConnection {
     /// As [`MySqlConnection::connect`], with every statement of the mix prepared.
     pub fn prepared(login: &Login) -> Result<MySqlConnection, QueryError> {
         let mut connection = Self::connect(login)?;
-        connection.prepared = STATEMENTS.iter().map(|statement| connection.prepare(statement.sql)).collect::<Result<_, _>>()?;
+        connection.prepared =
+            STATEMENTS.iter().map(|statement| connection.prepare(statement.sql)).collect::<Result<_, _>>()?;
         Ok(connection)
     }
 
@@ -88,7 +90,8 @@ impl MySqlConnection {
     }
 }
 
-/// Hands all rows of a table to `each` in statements of many, with how many they are; the table's name begins with `prefix`.
+/// Hands all rows of a table to `each` in statements of many, with how many they are; the table's name begins with
+/// `prefix`.
 pub(super) fn each_insert<E>(
     data: &Data,
     table: &Table,

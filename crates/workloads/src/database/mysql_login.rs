@@ -1,7 +1,8 @@
 //! Logging in to MariaDB and MySQL.
 //!
-//! A private server takes its root user without a password. A user's own server may ask for `mysql_native_password` or, MySQL 8,
-//! `caching_sha2_password`; the latter's full exchange sends the password itself and is done over a Unix socket only.
+//! A private server takes its root user without a password. A user's own server may ask for `mysql_native_password` or,
+//! MySQL 8, `caching_sha2_password`; the latter's full exchange sends the password itself and is done over a Unix
+//! socket only.
 
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -36,7 +37,8 @@ struct Greeting {
 
 /// Answers the server's greeting until it lets us in.
 pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
-    let greeting = parse_greeting(wire.receive_ok()?).ok_or_else(|| QueryError::protocol("this is not a MySQL or MariaDB server"))?;
+    let greeting = parse_greeting(wire.receive_ok()?)
+        .ok_or_else(|| QueryError::protocol("this is not a MySQL or MariaDB server"))?;
     let password = login.password().unwrap_or_default();
     // A method that we do not know is answered as the old one; the server then asks for another.
     let mut plugin = if greeting.plugin == CACHING_SHA2 { CACHING_SHA2 } else { NATIVE };
@@ -64,8 +66,12 @@ pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
         let reply = match (answer[0], answer.get(1)) {
             (OK, _) => return Ok(()),
             (SWITCH, Some(_)) => {
-                let (name, challenge) = parse_switch(&answer[1..]).ok_or_else(|| QueryError::protocol("a broken request to log in"))?;
-                plugin = [NATIVE, CACHING_SHA2].into_iter().find(|known| *known == name).ok_or_else(|| unknown_method(&name))?;
+                let (name, challenge) =
+                    parse_switch(&answer[1..]).ok_or_else(|| QueryError::protocol("a broken request to log in"))?;
+                plugin = [NATIVE, CACHING_SHA2]
+                    .into_iter()
+                    .find(|known| *known == name)
+                    .ok_or_else(|| unknown_method(&name))?;
                 respond(plugin, password, challenge)
             }
             (MORE_DATA, Some(&FAST_DONE)) => continue,
@@ -79,12 +85,15 @@ pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
 }
 
 fn unknown_method(name: &str) -> QueryError {
-    QueryError::denied(format!("the server asks for the log-in method “{name}”; give it a user with {NATIVE} or {CACHING_SHA2}"))
+    QueryError::denied(format!(
+        "the server asks for the log-in method “{name}”; give it a user with {NATIVE} or {CACHING_SHA2}"
+    ))
 }
 
 fn would_expose_password() -> QueryError {
     QueryError::denied(
-        "the server wants the password itself, which is not sent over TCP without encryption; connect through its Unix socket \
+        "the server wants the password itself, which is not sent over TCP without encryption; connect through its Unix \
+         socket \
                    (…?socket=PATH), or log in once with another client so that the server has it cached",
     )
 }

@@ -136,7 +136,11 @@ fn server_error(payload: &[u8]) -> QueryError {
         1021 | 1114 => "disk or table full".to_owned(),
         _ => format!("server error {code}"),
     };
-    QueryError { kind, message: String::from_utf8_lossy(text).into_owned(), fatal: matches!(code, 1040 | 1044 | 1045 | 1053 | 1927) }
+    QueryError {
+        kind,
+        message: String::from_utf8_lossy(text).into_owned(),
+        fatal: matches!(code, 1040 | 1044 | 1045 | 1053 | 1927),
+    }
 }
 
 #[cfg(test)]

@@ -12,14 +12,16 @@ use crate::database::url::{self, Protocol};
 
 /// The article's numbers of concurrent clients.
 pub const CLIENTS: [usize; 7] = [1, 2, 5, 10, 20, 35, 50];
-/// More clients than this are not simulated users any more but a test of the scheduler; servers refuse them by default, too.
+/// More clients than this are not simulated users any more but a test of the scheduler; servers refuse them by default,
+/// too.
 const MOST_CLIENTS: usize = 1000;
 const LARGEST_SCALE: i64 = 200;
 /// Storage engines, the first being the default.
 const STORAGE: &[&str] = &["innodb", "myisam", "aria"];
 
 /// Variables of a private server that Fingerpost sets itself, because privacy and cleaning up depend on them.
-const OURS: &str = "datadir socket pid-file port bind-address skip-networking user tmpdir skip-grant-tables init-file listen_addresses \
+const OURS: &str = "datadir socket pid-file port bind-address skip-networking user tmpdir skip-grant-tables init-file \
+    listen_addresses \
                     unix_socket_directories unix_socket_permissions data_directory hba_file dynamic_shared_memory_type";
 
 /// The database that is loaded.
@@ -103,18 +105,26 @@ impl Options {
         let mix = match settings.get("mix") {
             None if redis => Mix::Point,
             None => Mix::default(),
-            Some(value) => Mix::parse(&value.to_string()).ok_or_else(|| not_one_of("mix", &value.to_string(), "read, write, point"))?,
+            Some(value) => Mix::parse(&value.to_string())
+                .ok_or_else(|| not_one_of("mix", &value.to_string(), "read, write, point"))?,
         };
         if redis && mix != Mix::Point {
-            return Err(Setting(format!("mix={}: Redis answers look-ups by key alone; leave it out, or set mix=point", mix.as_str())));
+            return Err(Setting(format!(
+                "mix={}: Redis answers look-ups by key alone; leave it out, or set mix=point",
+                mix.as_str()
+            )));
         }
         let scale = match settings.get("scale") {
             None => 1,
             Some(Param::Int(n @ 1..=LARGEST_SCALE)) => *n as u32,
-            Some(value) => return Err(Setting(format!("scale={value}: it is a whole number from 1 to {LARGEST_SCALE}"))),
+            Some(value) => {
+                return Err(Setting(format!("scale={value}: it is a whole number from 1 to {LARGEST_SCALE}")));
+            }
         };
         if !variables.is_empty() && !matches!(engine, Engine::MariaDb { .. } | Engine::PostgreSql) {
-            return Err(Setting("server.NAME is for the private servers of engine=mariadb and engine=postgresql".to_owned()));
+            return Err(Setting(
+                "server.NAME is for the private servers of engine=mariadb and engine=postgresql".to_owned(),
+            ));
         }
         Ok(Options {
             engine,
@@ -143,7 +153,8 @@ impl Options {
             Engine::Sqlite { synchronous } => params.with("synchronous", synchronous.as_str()),
             _ => params,
         };
-        // Those that were set: what a server has by default it says itself. `-` and `_`, capitals and small letters are the same to servers.
+        // Those that were set: what a server has by default it says itself. `-` and `_`, capitals and small letters are
+        // the same to servers.
         let params = self.variables.iter().fold(params, |params, (name, value)| {
             params.with(&format!("server.{}", name.replace('-', "_").to_lowercase()), Param::parse(value))
         });
@@ -161,7 +172,8 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
     let name = text("engine");
     let engine = match (own, name.as_deref()) {
         (Some((protocol, login)), asked) => {
-            let same = asked.is_none_or(|asked| asked == protocol.name() || (asked == "mariadb" && protocol == Protocol::MySql));
+            let same = asked
+                .is_none_or(|asked| asked == protocol.name() || (asked == "mariadb" && protocol == Protocol::MySql));
             if !same {
                 return Err(Setting(format!(
                     "engine={} and the url's scheme contradict each other; leave one out",
@@ -222,7 +234,8 @@ fn not_one_of(key: &str, value: &str, words: &str) -> WorkloadError {
 
 /// Reads `1,2,5`.
 fn read_clients(text: &str) -> Result<Vec<usize>, WorkloadError> {
-    let wrong = || Setting(format!("clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"));
+    let wrong =
+        || Setting(format!("clients={text}: it is a list of whole numbers from 1 to {MOST_CLIENTS}, such as 1,2,5"));
     crate::numbers(text, MOST_CLIENTS).ok_or_else(wrong)
 }
 
@@ -233,7 +246,9 @@ fn check_variable(name: &str) -> Result<String, WorkloadError> {
         return Err(Setting(format!("server.{name}: a variable's name has letters, digits, - and _ only")));
     }
     if OURS.split(' ').any(|ours| ours.replace('-', "_").eq_ignore_ascii_case(&name.replace('-', "_"))) {
-        return Err(Setting(format!("server.{name} is set by Fingerpost itself, so that the server is private and can be cleaned up")));
+        return Err(Setting(format!(
+            "server.{name} is set by Fingerpost itself, so that the server is private and can be cleaned up"
+        )));
     }
     Ok(name.to_owned())
 }
@@ -277,7 +292,10 @@ mod tests {
         assert_eq!(options.clients, [1, 5]);
         assert_eq!(options.variables, [("Key-buffer-size".to_owned(), "16777216".to_owned())]);
         assert_eq!(read(&[("clients", "7")]).unwrap().clients, [7]);
-        assert_eq!(read(&[("url", "mysql://h/x"), ("storage", "aria")]).unwrap().params().text("storage"), Some("aria"));
+        assert_eq!(
+            read(&[("url", "mysql://h/x"), ("storage", "aria")]).unwrap().params().text("storage"),
+            Some("aria")
+        );
         assert_eq!(read(&[("url", "mysql://h/x"), ("engine", "mariadb")]).unwrap().engine.name(), "mysql");
         assert_eq!(read(&[("url", "redis://h")]).unwrap().params().to_string(), "engine=redis mix=point");
     }
@@ -286,7 +304,8 @@ mod tests {
     fn rows_of_a_server_behind_other_words_or_on_a_named_file_system_are_other_rows() {
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let with = |pairs: &[(&str, &str)], prefix: &[&str], fs: Option<&str>| {
-            let options = Options { server_prefix: words(prefix), dir_fs: fs.map(str::to_owned), ..read(pairs).unwrap() };
+            let options =
+                Options { server_prefix: words(prefix), dir_fs: fs.map(str::to_owned), ..read(pairs).unwrap() };
             options.params().only(|key, _| key.starts_with("server_") || key == DIR_FS).to_string()
         };
         assert_eq!(with(&[], &[], None), "");

@@ -1,8 +1,8 @@
-//! Where the password of a user's own server comes from when the address holds none, which is better: whoever may list processes sees
-//! the words of a command.
+//! Where the password of a user's own server comes from when the address holds none, which is better: whoever may list
+//! processes sees the words of a command.
 //!
-//! In this order: `password_file=PATH`; the variable that the server's own clients take (`MYSQL_PWD`, `PGPASSWORD`, `REDISCLI_AUTH`); their
-//! usual file (`~/.my.cnf`; `PGPASSFILE` or `~/.pgpass`; Redis' clients have none).
+//! In this order: `password_file=PATH`; the variable that the server's own clients take (`MYSQL_PWD`, `PGPASSWORD`,
+//! `REDISCLI_AUTH`); their usual file (`~/.my.cnf`; `PGPASSFILE` or `~/.pgpass`; Redis' clients have none).
 
 use std::fs::File;
 use std::io::Read;
@@ -53,10 +53,17 @@ impl Surroundings {
 ///
 /// # Errors
 /// The file that the user named cannot be read.
-pub fn find(protocol: Protocol, login: &Login, file: Option<&Path>, around: &Surroundings) -> Result<Option<Secret>, WorkloadError> {
+pub fn find(
+    protocol: Protocol,
+    login: &Login,
+    file: Option<&Path>,
+    around: &Surroundings,
+) -> Result<Option<Secret>, WorkloadError> {
     if login.password.is_some() {
         if file.is_some() {
-            return Err(WorkloadError::Setting("the url holds a password and password_file= is set, too; leave one out".to_owned()));
+            return Err(WorkloadError::Setting(
+                "the url holds a password and password_file= is set, too; leave one out".to_owned(),
+            ));
         }
         return Ok(login.password.clone());
     }
@@ -98,15 +105,16 @@ fn in_option_file(text: &str) -> Option<String> {
             ours = line == "[client]";
         } else if let Some((_, value)) = line.split_once('=').filter(|(key, _)| ours && key.trim() == "password") {
             let value = value.trim();
-            let bare = ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote)).unwrap_or(value);
+            let bare =
+                ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote)).unwrap_or(value);
             found = Some(bare.to_owned());
         }
     }
     found
 }
 
-/// The password of the first line `host:port:database:user:password` that fits; `*` fits all, and `\\` makes the next character
-/// ordinary.
+/// The password of the first line `host:port:database:user:password` that fits; `*` fits all, and `\\` makes the next
+/// character ordinary.
 fn in_pass_file(text: &str, login: &Login) -> Option<String> {
     let (host, port) = match &login.address {
         Address::Tcp(host, port) => (host.clone(), port.to_string()),
@@ -155,7 +163,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("own");
         std::fs::write(&own, "from file\nmore\n").unwrap();
-        std::fs::write(dir.path().join(".my.cnf"), "[mysqld]\npassword=no\n[client]\nuser=x\npassword = \"from cnf\"\n").unwrap();
+        std::fs::write(
+            dir.path().join(".my.cnf"),
+            "[mysqld]\npassword=no\n[client]\nuser=x\npassword = \"from cnf\"\n",
+        )
+        .unwrap();
         let pass = dir.path().join(".pgpass");
         std::fs::write(&pass, "# x\nother:*:*:*:no\nh:5432:*:postgres:from\\:pgpass\n").unwrap();
         std::fs::set_permissions(&pass, PermissionsExt::from_mode(0o600)).unwrap();

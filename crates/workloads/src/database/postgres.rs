@@ -1,7 +1,7 @@
 //! A client for PostgreSQL's protocol: prepared statements, one round trip each, answers counted in place.
 //!
-//! Messages to send and the log-in's arithmetic (MD5, SCRAM) are the `postgres-protocol` crate's. The `postgres` crate above it runs
-//! an asynchronous runtime for every connection, whose wake-ups would be the client's largest cost.
+//! Messages to send and the log-in's arithmetic (MD5, SCRAM) are the `postgres-protocol` crate's. The `postgres` crate
+//! above it runs an asynchronous runtime for every connection, whose wake-ups would be the client's largest cost.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
@@ -32,8 +32,10 @@ fn unsendable(error: &std::io::Error) -> QueryError {
 impl PgConnection {
     /// Connects and logs in.
     pub fn connect(login: &Login) -> Result<PgConnection, QueryError> {
-        let mut connection = PgConnection { stream: login.stream()?, out: BytesMut::with_capacity(4096), names: Vec::new() };
-        let options = [("user", login.user.as_str()), ("database", login.database.as_str()), ("client_encoding", "UTF8")];
+        let mut connection =
+            PgConnection { stream: login.stream()?, out: BytesMut::with_capacity(4096), names: Vec::new() };
+        let options =
+            [("user", login.user.as_str()), ("database", login.database.as_str()), ("client_encoding", "UTF8")];
         frontend::startup_message(options, &mut connection.out).map_err(|e| unsendable(&e))?;
         connection.flush()?;
         connection.authenticate(login)?;
@@ -80,8 +82,8 @@ impl PgConnection {
         Ok((kind, &message[5..]))
     }
 
-    /// Reads until the server is ready for the next query; hands each message to `each`. The first error that the server tells is
-    /// returned once it is ready again, so that the connection can be used on.
+    /// Reads until the server is ready for the next query; hands each message to `each`. The first error that the
+    /// server tells is returned once it is ready again, so that the connection can be used on.
     #[inline]
     fn until_ready(&mut self, mut each: impl FnMut(u8, &[u8])) -> Result<(), QueryError> {
         let mut error = None;
@@ -101,8 +103,11 @@ impl PgConnection {
     }
 
     fn authenticate(&mut self, login: &Login) -> Result<(), QueryError> {
-        let password =
-            || login.password().ok_or_else(|| QueryError::denied("the server asks for a password; set PGPASSWORD or password_file=PATH"));
+        let password = || {
+            login.password().ok_or_else(|| {
+                QueryError::denied("the server asks for a password; set PGPASSWORD or password_file=PATH")
+            })
+        };
         loop {
             let (kind, body) = self.receive()?;
             if kind == b'E' {
@@ -115,9 +120,14 @@ impl PgConnection {
             match u32::from_be_bytes([body[0], body[1], body[2], body[3]]) {
                 0 => return Ok(()),
                 3 if self.stream.is_unix() => frontend::password_message(password()?.as_bytes(), &mut self.out),
-                3 => return Err(QueryError::denied("the server wants the password itself, which is not sent over TCP without encryption")),
+                3 => {
+                    return Err(QueryError::denied(
+                        "the server wants the password itself, which is not sent over TCP without encryption",
+                    ));
+                }
                 5 => {
-                    let salt = rest.get(..4).and_then(|s| s.try_into().ok()).ok_or_else(|| QueryError::protocol("no salt"))?;
+                    let salt =
+                        rest.get(..4).and_then(|s| s.try_into().ok()).ok_or_else(|| QueryError::protocol("no salt"))?;
                     let hash = md5_hash(login.user.as_bytes(), password()?.as_bytes(), salt);
                     frontend::password_message(hash.as_bytes(), &mut self.out)
                 }
@@ -125,7 +135,11 @@ impl PgConnection {
                     self.scram(password()?)?;
                     continue;
                 }
-                other => return Err(QueryError::denied(format!("the server asks for log-in method {other}, which is not supported"))),
+                other => {
+                    return Err(QueryError::denied(format!(
+                        "the server asks for log-in method {other}, which is not supported"
+                    )));
+                }
             }
             .map_err(|e| unsendable(&e))?;
             self.flush()?;

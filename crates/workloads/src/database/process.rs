@@ -33,11 +33,19 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts it, and has it stamp its round trips where there is something to stamp them into. It dies with the calling thread.
-    pub fn start(program: &Path, prefix: &[String], stamps: Option<&Stamps>, scratch: &mut Scratch) -> Result<Worker, WorkloadError> {
-        let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator could not be started: {e}"));
+    /// Starts it, and has it stamp its round trips where there is something to stamp them into. It dies with the
+    /// calling thread.
+    pub fn start(
+        program: &Path,
+        prefix: &[String],
+        stamps: Option<&Stamps>,
+        scratch: &mut Scratch,
+    ) -> Result<Worker, WorkloadError> {
+        let failed =
+            |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator could not be started: {e}"));
         // Behind a prefix the path must mean us and not the prefix's own program.
-        let program = if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
+        let program =
+            if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
         let mut command = prefixed(prefix, Command::new(program));
         mark(&mut command, worker::NAME);
         stamps.iter().for_each(|stamps| stamps.give(&mut command));
@@ -61,9 +69,10 @@ impl Worker {
         match self.pipes.answers.recv_timeout(patience) {
             Ok(Ok(line)) => serde_json::from_str(&line).map_err(|e| lost(&e)),
             Ok(Err(e)) => Err(lost(&e)),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(WorkloadError::Failed(format!("the load generator did not answer within {:.0} s", patience.as_secs_f64())))
-            }
+            Err(RecvTimeoutError::Timeout) => Err(WorkloadError::Failed(format!(
+                "the load generator did not answer within {:.0} s",
+                patience.as_secs_f64()
+            ))),
             Err(RecvTimeoutError::Disconnected) => match self.server.child.wait() {
                 Ok(status) => Err(lost(&status)),
                 Err(e) => Err(lost(&e)),
@@ -90,8 +99,9 @@ pub struct Guard {
 impl Guard {
     /// Starts it and has it make the database.
     pub fn start(program: &Path, target: &Target) -> Result<Guard, WorkloadError> {
-        let failed =
-            |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the process that makes the database could not be started: {e}"));
+        let failed = |e: &dyn std::fmt::Display| {
+            WorkloadError::Failed(format!("the process that makes the database could not be started: {e}"))
+        };
         let mut command = Command::new(program);
         // A group of its own: an interrupt from the keyboard is not for it, it has to clean up afterwards.
         mark(&mut command, guard::NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);

@@ -1,6 +1,7 @@
 //! A client for Redis' protocol (RESP 2): one hash with the members' signatures, looked up field by field.
 //!
-//! The hash is one key, so that taking it away is one command, and its name ends in a random number: nothing that was there is touched.
+//! The hash is one key, so that taking it away is one command, and its name ends in a random number: nothing that was
+//! there is touched.
 
 use std::io::Write as _;
 
@@ -43,9 +44,11 @@ enum Answer {
 impl RedisConnection {
     /// Connects, and authenticates where there is a password.
     pub fn connect(login: &Login) -> Result<RedisConnection, QueryError> {
-        let mut connection = RedisConnection { stream: login.stream()?, key: login.database.clone(), out: Vec::with_capacity(4096) };
+        let mut connection =
+            RedisConnection { stream: login.stream()?, key: login.database.clone(), out: Vec::with_capacity(4096) };
         if let Some(password) = login.password() {
-            let words: &[&str] = if login.user == DEFAULT_USER { &["AUTH", password] } else { &["AUTH", &login.user, password] };
+            let words: &[&str] =
+                if login.user == DEFAULT_USER { &["AUTH", password] } else { &["AUTH", &login.user, password] };
             connection.ask(words).map_err(|e| QueryError { kind: "access denied".to_owned(), fatal: true, ..e })?;
         }
         Ok(connection)
@@ -68,7 +71,9 @@ impl RedisConnection {
         let key = self.key.clone();
         let mut fields: Vec<String> = Vec::new();
         data.each_row(&TABLES[MEMBERS], |row| {
-            let (Some(Arg::Int(id)), Some(Arg::Text(signature))) = (row.first(), row.get(SIGNATURE_COLUMN)) else { return Ok(()) };
+            let (Some(Arg::Int(id)), Some(Arg::Text(signature))) = (row.first(), row.get(SIGNATURE_COLUMN)) else {
+                return Ok(());
+            };
             fields.extend([id.to_string(), (*signature).to_owned()]);
             if fields.len() < 2 * BATCH { Ok(()) } else { self.put(&key, &mut fields) }
         })?;
@@ -88,8 +93,15 @@ impl RedisConnection {
     /// The server's version, and how it keeps data on disk.
     pub fn describe(&mut self) -> Result<String, QueryError> {
         let info = self.text(&["INFO"])?;
-        let of = |name: &str| info.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).unwrap_or("unknown").trim().to_owned();
-        Ok(format!("Redis {}, aof_enabled={}, maxmemory_policy={}", of("redis_version"), of("aof_enabled"), of("maxmemory_policy")))
+        let of = |name: &str| {
+            info.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).unwrap_or("unknown").trim().to_owned()
+        };
+        Ok(format!(
+            "Redis {}, aof_enabled={}, maxmemory_policy={}",
+            of("redis_version"),
+            of("aof_enabled"),
+            of("maxmemory_policy")
+        ))
     }
 
     fn send(&mut self, words: &[&str]) -> Result<(), QueryError> {
@@ -127,7 +139,9 @@ impl RedisConnection {
         let line = self.line()?;
         match line.as_bytes().first() {
             Some(b'+') => Ok(Answer::Some),
-            Some(b':') => line[1..].parse().map(Answer::Number).map_err(|_| QueryError::protocol("a number that is none")),
+            Some(b':') => {
+                line[1..].parse().map(Answer::Number).map_err(|_| QueryError::protocol("a number that is none"))
+            }
             Some(b'$') if line == "$-1" => Ok(Answer::None),
             Some(b'$') => {
                 self.stream.take(length(&line)? + 2).map_err(|e| QueryError::lost(&e))?;
@@ -174,7 +188,10 @@ fn told(line: &str) -> Option<QueryError> {
 impl Connection for RedisConnection {
     fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError> {
         let (SIGNATURE, [Arg::Int(id)]) = (statement, args) else {
-            return Err(QueryError::refused("not possible", format!("Redis cannot answer “{}”", STATEMENTS[statement].sql)));
+            return Err(QueryError::refused(
+                "not possible",
+                format!("Redis cannot answer “{}”", STATEMENTS[statement].sql),
+            ));
         };
         let (key, field) = (std::mem::take(&mut self.key), id.to_string());
         let answer = self.ask(&["HGET", &key, &field]);
@@ -202,7 +219,8 @@ mod tests {
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let address = Address::Tcp("127.0.0.1".into(), port);
-        RedisConnection::connect(&Login { address, user: DEFAULT_USER.into(), password: None, database: "fp:1".into() }).unwrap()
+        RedisConnection::connect(&Login { address, user: DEFAULT_USER.into(), password: None, database: "fp:1".into() })
+            .unwrap()
     }
 
     #[test]

@@ -37,7 +37,8 @@ impl SqliteConnection {
         for table in &TABLES {
             transaction.execute_batch(&table.create("", "")).map_err(refusal)?;
             let marks = vec!["?"; table.width()].join(", ");
-            let mut insert = transaction.prepare(&format!("INSERT INTO {} VALUES ({marks})", table.name)).map_err(refusal)?;
+            let mut insert =
+                transaction.prepare(&format!("INSERT INTO {} VALUES ({marks})", table.name)).map_err(refusal)?;
             data.each_row(table, |row| insert.execute(params_from_iter(row)).map(drop)).map_err(refusal)?;
             drop(insert);
             table.create_indexes("").try_for_each(|sql| transaction.execute_batch(&sql)).map_err(refusal)?;
@@ -88,7 +89,8 @@ impl Connection for SqliteConnection {
 
     fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
         match bound {
-            // Immediate: a transaction that is going to write takes the lock at once, so that none fails for having read too old a state.
+            // Immediate: a transaction that is going to write takes the lock at once, so that none fails for having
+            // read too old a state.
             Bound::Begin => self.run("BEGIN IMMEDIATE"),
             Bound::Rollback if self.sqlite.is_autocommit() => Ok(()),
             _ => self.run(bound.sql()),

@@ -33,7 +33,8 @@ pub fn find(slots: &[u32], slot_s: f64, median_s: f64, clients: usize, glimpses:
         }
         let (start, length) = (from as f64 * slot_s, (at - from) as f64 * slot_s);
         if length >= shortest {
-            let meanwhile: Vec<&Glimpse> = glimpses.iter().filter(|g| g.at_s >= start && g.at_s - g.late_s <= start + length).collect();
+            let meanwhile: Vec<&Glimpse> =
+                glimpses.iter().filter(|g| g.at_s >= start && g.at_s - g.late_s <= start + length).collect();
             stalls.push(Stall { at_s: start, length_s: length, why: reason(length, clients, &meanwhile) });
         }
         from = at + 1;
@@ -108,7 +109,9 @@ mod tests {
         let why = |g: Glimpse| find(&slots, 0.001, 0.0, 2, &[g])[0].why.clone();
         assert!(why(Glimpse { stolen_s: 0.08, ..glimpse(0.05) }).contains("host took 80 ms"));
         assert!(why(Glimpse { late_s: 0.09, ..glimpse(0.1) }).contains("got no CPU for 90 ms"));
-        assert!(why(Glimpse { server: vec![('D', 1), ('S', 3)], ..glimpse(0.05) }).contains("1 thread waiting for a disk"));
+        assert!(
+            why(Glimpse { server: vec![('D', 1), ('S', 3)], ..glimpse(0.05) }).contains("1 thread waiting for a disk")
+        );
         assert!(why(Glimpse { server: vec![('R', 2)], ..glimpse(0.05) }).contains("2 threads running"));
         assert!(why(Glimpse { server: vec![('S', 9)], ..glimpse(0.05) }).contains("asleep"));
         // What was seen at another time says nothing.

@@ -22,8 +22,8 @@ const LONGEST: usize = 64 << 20;
 pub enum Address {
     /// A Unix socket.
     Unix(PathBuf),
-    /// A Unix socket of a private server that runs as this user. It lies in a directory of that user's, where a link to another
-    /// server's socket could stand, so the other side is asked who it is.
+    /// A Unix socket of a private server that runs as this user. It lies in a directory of that user's, where a link to
+    /// another server's socket could stand, so the other side is asked who it is.
     Private(PathBuf, u32),
     /// A host and a port.
     Tcp(String, u16),
@@ -56,9 +56,10 @@ impl Socket {
     fn read(&mut self, free: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Unix(socket, patience) => {
-                // Whoever sleeps in a read of a Unix stream is woken twice for each answer: already when the other side takes the
-                // request, because that makes room to write, and goes back to sleep. `poll` is woken for what it waits for. Here,
-                // on Linux 6.18, that is one switch of contexts instead of two, for one more system call.
+                // Whoever sleeps in a read of a Unix stream is woken twice for each answer: already when the other side
+                // takes the request, because that makes room to write, and goes back to sleep. `poll` is woken for what
+                // it waits for. Here, on Linux 6.18, that is one switch of contexts instead of two, for one more system
+                // call.
                 if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(patience))? == 0 {
                     return Err(Errno::AGAIN.into());
                 }
@@ -95,13 +96,14 @@ impl Stream {
             Address::Tcp(host, port) => {
                 let addresses = (host.as_str(), *port).to_socket_addrs()?;
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-                let socket = addresses.into_iter().find_map(|a| match TcpStream::connect_timeout(&a, CONNECT_DEADLINE) {
-                    Ok(socket) => Some(socket),
-                    Err(e) => {
-                        last = e;
-                        None
-                    }
-                });
+                let socket =
+                    addresses.into_iter().find_map(|a| match TcpStream::connect_timeout(&a, CONNECT_DEADLINE) {
+                        Ok(socket) => Some(socket),
+                        Err(e) => {
+                            last = e;
+                            None
+                        }
+                    });
                 let socket = socket.ok_or(last)?;
                 // Queries are small and answered one by one: waiting to fill a segment would add 40 ms to each.
                 socket.set_nodelay(true)?;

@@ -5,7 +5,8 @@ use fingerpost_sys::trace::monotonic_ns;
 
 use crate::database::connection::{Arg, Bound, Connection, QueryError};
 
-/// A connection for the length of one transaction. Each of its statements is one round trip, its beginning and its end included.
+/// A connection for the length of one transaction. Each of its statements is one round trip, its beginning and its end
+/// included.
 pub struct Turns<'a> {
     connection: &'a mut dyn Connection,
     thread_writer: Option<&'a ThreadWriter>,
@@ -25,11 +26,14 @@ impl<'a> Turns<'a> {
         self.taken
     }
 
-    /// The clock is read only while round trips are stamped: a transaction of several has no reading between them otherwise.
+    /// The clock is read only while round trips are stamped: a transaction of several has no reading between them
+    /// otherwise.
     #[inline]
     fn turn<T>(&mut self, ask: impl FnOnce(&mut dyn Connection) -> Result<T, QueryError>) -> Result<T, QueryError> {
         self.taken += 1;
-        let Some(thread_writer) = self.thread_writer.filter(|thread_writer| thread_writer.on()) else { return ask(self.connection) };
+        let Some(thread_writer) = self.thread_writer.filter(|thread_writer| thread_writer.on()) else {
+            return ask(self.connection);
+        };
         let start = monotonic_ns();
         let answer = ask(self.connection);
         // One that failed for good has no answer that the kernel could have seen.

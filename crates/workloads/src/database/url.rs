@@ -45,7 +45,9 @@ impl Protocol {
 pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
     let wrong = |what: &str| {
         let safe = secret::cut(url);
-        Err(WorkloadError::Setting(format!("url={safe}: {what}; write mysql://USER@HOST:PORT/NAME, postgres://… or redis://…")))
+        Err(WorkloadError::Setting(format!(
+            "url={safe}: {what}; write mysql://USER@HOST:PORT/NAME, postgres://… or redis://…"
+        )))
     };
     let Some((scheme, rest)) = url.split_once("://") else { return wrong("it has no scheme") };
     let protocol = match scheme {
@@ -144,7 +146,10 @@ mod tests {
         assert_eq!(protocol, Protocol::Postgres);
         assert_eq!((short.user.as_str(), short.password(), short.database.as_str()), ("postgres", None, "fingerpost"));
         assert_eq!(short.address, Address::Tcp("127.0.0.1".into(), 5432));
-        assert_eq!(login("mysql://root@localhost/x?socket=/run/a%20b.sock").1.address, Address::Unix("/run/a b.sock".into()));
+        assert_eq!(
+            login("mysql://root@localhost/x?socket=/run/a%20b.sock").1.address,
+            Address::Unix("/run/a b.sock".into())
+        );
         assert_eq!(login("mysql://[::1]:99/x").1.address, Address::Tcp("::1".into(), 99));
         let (protocol, redis) = login("redis://cache.example");
         assert_eq!((protocol, redis.user.as_str()), (Protocol::Redis, "default"));

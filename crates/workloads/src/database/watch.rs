@@ -1,4 +1,5 @@
-//! The watcher of the load generator: looks now and then whether anything completes, and what goes on when nothing does.
+//! The watcher of the load generator: looks now and then whether anything completes, and what goes on when nothing
+//! does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -61,7 +62,8 @@ impl<'a> Watch<'a> {
             let late = now.saturating_duration_since(due);
             let completed = self.completed();
             let so_far = completed.saturating_sub(completed_before) as f64;
-            let mean = if so_far > 0.0 { (now - start).as_secs_f64() * self.progress.len() as f64 / so_far } else { 0.0 };
+            let mean =
+                if so_far > 0.0 { (now - start).as_secs_f64() * self.progress.len() as f64 / so_far } else { 0.0 };
             let quiet = (now - last_change).as_secs_f64() > (SUSPICIOUS * mean).max(TICK.as_secs_f64());
             if completed != last {
                 (last, last_change) = (completed, now);
@@ -131,7 +133,10 @@ mod tests {
         let watched = Watch::new(&me, &progress).until(start, start + Duration::from_millis(60));
         assert!(!watched.glimpses.is_empty());
         // This thread, at the least, was running when it looked.
-        assert!(watched.glimpses.iter().any(|g| g.server.iter().any(|(state, n)| *state == 'R' && *n > 0)), "{watched:?}");
+        assert!(
+            watched.glimpses.iter().any(|g| g.server.iter().any(|(state, n)| *state == 'R' && *n > 0)),
+            "{watched:?}"
+        );
         assert!((0.0..=1.0).contains(&watched.busy));
     }
 }

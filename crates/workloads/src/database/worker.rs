@@ -1,4 +1,5 @@
-//! The load generator's process: takes orders on standard input, one a line, and answers each with a line on standard output.
+//! The load generator's process: takes orders on standard input, one a line, and answers each with a line on standard
+//! output.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead};
@@ -65,7 +66,8 @@ fn fill(order: &Load) -> Result<String, String> {
 fn fill_target(target: &Target, data: Option<&Data>) -> Result<String, QueryError> {
     match target {
         Target::Sqlite { file, synchronous } => {
-            // The data is loaded without waiting for the disk; the connections of a step open the file with the setting asked for.
+            // The data is loaded without waiting for the disk; the connections of a step open the file with the setting
+            // asked for.
             data.map_or(Ok(()), |data| SqliteConnection::open(file, "off")?.load(data))?;
             SqliteConnection::open(file, synchronous)?.describe()
         }
@@ -87,7 +89,8 @@ fn fill_target(target: &Target, data: Option<&Data>) -> Result<String, QueryErro
     }
 }
 
-/// Sends a dump of the data as a client of the database does, statement by statement. It is made before, and taken away afterwards.
+/// Sends a dump of the data as a client of the database does, statement by statement. It is made before, and taken away
+/// afterwards.
 fn import(order: &Load) -> Result<Reply, QueryError> {
     let options = match &order.target {
         Target::MySql { storage: Some(storage), .. } => format!(" ENGINE={storage}"),
@@ -102,7 +105,12 @@ fn import(order: &Load) -> Result<Reply, QueryError> {
     let took = begun.elapsed();
     let removed = dump::removal().try_for_each(|sql| send(&sql));
     sent.and(removed)?;
-    Ok(Reply::Imported(Imported { took, bytes: dump.bytes(), rows: dump.rows, statements: dump.statements.len() as u64 }))
+    Ok(Reply::Imported(Imported {
+        took,
+        bytes: dump.bytes(),
+        rows: dump.rows,
+        statements: dump.statements.len() as u64,
+    }))
 }
 
 /// Takes a statement as text and waits until it is done.
@@ -123,17 +131,22 @@ fn sender(target: &Target) -> Result<Sender, QueryError> {
             let mut connection = PgConnection::connect(login)?;
             Box::new(move |sql| connection.text(sql).map(drop))
         }
-        Target::Redis { .. } => return Err(QueryError::refused("not possible", "Redis has no dump of statements to import")),
+        Target::Redis { .. } => {
+            return Err(QueryError::refused("not possible", "Redis has no dump of statements to import"));
+        }
     })
 }
 
-/// Version and the settings that decide about a commit and the cache, checked against what was asked for: a server that does not have
-/// a storage engine may take another one silently.
+/// Version and the settings that decide about a commit and the cache, checked against what was asked for: a server that
+/// does not have a storage engine may take another one silently.
 fn describe_mysql(connection: &mut MySqlConnection, storage: Option<&str>) -> Result<String, QueryError> {
     let made = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'posts'";
     let made = connection.text(made)?.concat().concat().to_lowercase();
     if storage.is_some_and(|asked| asked != made) {
-        return Err(QueryError::refused("wrong storage engine", format!("asked for {}, got {made}", storage.unwrap_or_default())));
+        return Err(QueryError::refused(
+            "wrong storage engine",
+            format!("asked for {}, got {made}", storage.unwrap_or_default()),
+        ));
     }
     let version = connection.text("SELECT VERSION()")?.concat().concat();
     let names = "'query_cache_type', 'query_cache_size', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin'";
@@ -144,7 +157,8 @@ fn describe_mysql(connection: &mut MySqlConnection, storage: Option<&str>) -> Re
 
 fn describe_postgres(connection: &mut PgConnection) -> Result<String, QueryError> {
     let names = "'fsync', 'synchronous_commit', 'shared_buffers', 'wal_sync_method'";
-    let settings = connection.text(&format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"))?;
+    let settings = connection
+        .text(&format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"))?;
     let settings: Vec<String> = settings.iter().map(|pair| pair.join("=")).collect();
     let version = connection.text("SHOW server_version")?.concat().concat();
     Ok(format!("PostgreSQL {version}, {}", settings.join(", ")))

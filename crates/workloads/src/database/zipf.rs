@@ -8,7 +8,8 @@ pub const SKEW: f64 = 0.99;
 
 /// Draws numbers 1 to `n`, of which the one of rank r comes up in proportion to r to the power of −[`SKEW`].
 ///
-/// Ranks are scattered over the numbers, so that what is popular does not lie side by side on disk. Clones share the table.
+/// Ranks are scattered over the numbers, so that what is popular does not lie side by side on disk. Clones share the
+/// table.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     /// The share of all draws that go to this rank or a more popular one.
@@ -29,7 +30,8 @@ impl Zipf {
         let total = cumulative[cumulative.len() - 1];
         cumulative.iter_mut().for_each(|c| *c /= total);
         let n = cumulative.len() as u64;
-        // Steps of about the golden section spread neighbours widely; a step without a common divisor reaches every number once.
+        // Steps of about the golden section spread neighbours widely; a step without a common divisor reaches every
+        // number once.
         let start = ((n as f64 * 0.618) as u64).max(1);
         let step = (start..start + n).find(|s| gcd(*s, n) == 1).unwrap_or(1);
         Zipf { cumulative: cumulative.into(), step }

@@ -1,4 +1,5 @@
-//! What somebody at the machine notices while a server is loaded: three periodic tasks, each timed from when its turn was due.
+//! What somebody at the machine notices while a server is loaded: three periodic tasks, each timed from when its turn
+//! was due.
 //!
 //! ```text
 //! Desktop (the conducting process)   an order: how long to wait, for how long to measure; the answer: each task's turns
@@ -23,7 +24,8 @@ pub use task::{Task, Turns};
 use crate::WorkloadError;
 use crate::worker::Pipes;
 
-/// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded machine.
+/// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded
+/// machine.
 const GRACE: Duration = Duration::from_secs(60);
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 

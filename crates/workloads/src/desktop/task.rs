@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
-    /// A thread that sleeps until its turn is due (`clock_nanosleep` to a time, every 10 ms); its turn is done when it runs.
+    /// A thread that sleeps until its turn is due (`clock_nanosleep` to a time, every 10 ms); its turn is done when it
+    /// runs.
     Waker,
-    /// `/bin/true` is started every 50 ms (as the C library does: `vfork`, `exec`); its turn is done when it has ended and was waited for.
+    /// `/bin/true` is started every 50 ms (as the C library does: `vfork`, `exec`); its turn is done when it has ended
+    /// and was waited for.
     Exec,
-    /// A file of 4 KiB, which is in the page cache, is opened, read and closed every 10 ms; its turn is done when it is closed.
+    /// A file of 4 KiB, which is in the page cache, is opened, read and closed every 10 ms; its turn is done when it is
+    /// closed.
     Read,
 }
 
@@ -39,8 +42,8 @@ impl Task {
 /// The turns of one task over one stretch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turns {
-    /// From when a turn was due until it was done, in nanoseconds, counted, with an error of at most 1/256, ascending. Every turn that was
-    /// due is here: one that waited for the turn before it is counted with that wait.
+    /// From when a turn was due until it was done, in nanoseconds, counted, with an error of at most 1/256, ascending.
+    /// Every turn that was due is here: one that waited for the turn before it is counted with that wait.
     pub latencies: Vec<(u64, u64)>,
     /// The longest of them, exactly.
     pub worst_ns: u64,

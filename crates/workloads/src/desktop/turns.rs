@@ -26,8 +26,8 @@ pub struct Plan {
     pub give_up: u64,
 }
 
-/// Makes every turn of a plan. One that comes late is made at once, and counted from when it was due, so that a wait of ten periods is ten
-/// late turns and not one ("coordinated omission": Gil Tene, "How NOT to measure latency").
+/// Makes every turn of a plan. One that comes late is made at once, and counted from when it was due, so that a wait of
+/// ten periods is ten late turns and not one ("coordinated omission": Gil Tene, "How NOT to measure latency").
 pub fn make(plan: Plan, clock: &mut dyn Clock, work: &mut dyn FnMut() -> io::Result<()>) -> Turns {
     let (mut turns, mut latencies, mut due) = (Turns::default(), Histogram::default(), plan.from);
     let mut count = |turns: &mut Turns, latency: u64| {
@@ -91,7 +91,10 @@ mod tests {
     #[test]
     fn turns_in_time_are_each_as_long_as_their_work() {
         let made = turns(10_000, |_| 5);
-        assert_eq!((made.latencies, made.worst_ns, made.missed, made.unfinished, made.failed), (vec![(5, 10)], 5, 0, 0, 0));
+        assert_eq!(
+            (made.latencies, made.worst_ns, made.missed, made.unfinished, made.failed),
+            (vec![(5, 10)], 5, 0, 0, 0)
+        );
     }
 
     #[test]

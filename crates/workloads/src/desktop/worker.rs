@@ -34,7 +34,9 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         let Ok(line) = line else { break };
         let answer: Answer = match (serde_json::from_str(&line), &made) {
             (Ok(order), Ok(())) => measure(order, &file),
-            (Err(e), _) => Err(format!("the process with a desktop's tasks got an order that it does not understand: {e}")),
+            (Err(e), _) => {
+                Err(format!("the process with a desktop's tasks got an order that it does not understand: {e}"))
+            }
             (_, Err(e)) => Err(format!("cannot make {}: {e}", file.display())),
         };
         if serde_json::to_string(&answer).map_err(io::Error::from).and_then(|text| say(&text)).is_err() {

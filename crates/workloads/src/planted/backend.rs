@@ -1,4 +1,5 @@
-//! A web server behind a proxy, which answers as slowly as it is told: a peer of the server under load, and no part of it.
+//! A web server behind a proxy, which answers as slowly as it is told: a peer of the server under load, and no part of
+//! it.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};

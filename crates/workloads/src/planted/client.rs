@@ -1,7 +1,7 @@
 //! The load generator of a private server: a thread and a connection for each client, each in a closed loop.
 //!
-//! It takes orders on standard input, an object of JSON a line: statements to be run once, or a step, which is answered with "begun" when
-//! every client is connected, and with a report when it is over.
+//! It takes orders on standard input, an object of JSON a line: statements to be run once, or a step, which is answered
+//! with "begun" when every client is connected, and with a report when it is over.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead};
@@ -169,7 +169,8 @@ impl Client {
                 }
                 Err(why) => {
                     self.talk = None;
-                    // A connection that is given up at the end of the step is no error: its next try may be seconds away.
+                    // A connection that is given up at the end of the step is no error: its next try may be seconds
+                    // away.
                     if at < shared.length {
                         self.why.get_or_insert(why);
                         std::thread::sleep(Duration::from_millis(5));
@@ -184,7 +185,11 @@ impl Client {
         let began = monotonic_ns();
         let new = self.talk.is_none() || shared.script.connects;
         if new {
-            self.talk = Some(shared.target.connect(shared.script.split, &shared.script.name, left.max(Duration::from_millis(1)))?);
+            self.talk = Some(shared.target.connect(
+                shared.script.split,
+                &shared.script.name,
+                left.max(Duration::from_millis(1)),
+            )?);
         }
         let share = shared.script.pick(self.rng.f64()).ok_or("the script asks nothing")?;
         let numbers = [self.rng.u32(1..=shared.script.keys.max(1)), self.rng.u32(1..=shared.script.keys.max(1))];

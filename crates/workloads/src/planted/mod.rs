@@ -1,4 +1,5 @@
-//! Real private servers under load, with settings, surroundings and requests of the caller's choice: what `prove --servers` plants in.
+//! Real private servers under load, with settings, surroundings and requests of the caller's choice: what
+//! `prove --servers` plants in.
 //!
 //! ```text
 //! Planted (this process)
@@ -63,8 +64,15 @@ pub struct Places<'a> {
 
 impl Planted {
     /// Starts the server and its client, and has the server hold what `prepare` says.
-    pub fn start(plan: &Plan, prepare: &[String], places: Places, scratch: &mut Scratch) -> Result<Planted, WorkloadError> {
-        let backend = (plan.engine == Engine::Proxy).then(|| Worker::start(worker::command(backend::NAME), "backend")).transpose()?;
+    pub fn start(
+        plan: &Plan,
+        prepare: &[String],
+        places: Places,
+        scratch: &mut Scratch,
+    ) -> Result<Planted, WorkloadError> {
+        let backend = (plan.engine == Engine::Proxy)
+            .then(|| Worker::start(worker::command(backend::NAME), "backend"))
+            .transpose()?;
         let mut planted = Planted {
             engine: plan.engine,
             server: None,
@@ -123,7 +131,8 @@ impl Planted {
         self.backend.as_mut().map_or(Ok(()), |backend| backend.ask(line, PATIENCE).map(drop))
     }
 
-    /// Another session with the server, beside the clients and no part of the load: it does what the script says until it is dropped.
+    /// Another session with the server, beside the clients and no part of the load: it does what the script says until
+    /// it is dropped.
     pub fn other_session(&self, script: &Script) -> Result<Worker, WorkloadError> {
         let mut session = Worker::start(self.client_command()?, "other session")?;
         session.ask(&line(&Order::Step(script.clone(), SESSION.as_millis() as u64))?, PATIENCE)?;
@@ -139,7 +148,8 @@ impl Planted {
     pub fn finish(mut self, scratch: &mut Scratch) -> Result<(), String> {
         (self.client, self.backend) = (None, None);
         let Some(server) = self.server.take() else { return Ok(()) };
-        // No orderly shutdown, of which the result is thrown away; PostgreSQL's immediate one gives its shared memory back.
+        // No orderly shutdown, of which the result is thrown away; PostgreSQL's immediate one gives its shared memory
+        // back.
         let signal = if self.engine == Engine::PostgreSql { libc::SIGQUIT } else { libc::SIGKILL };
         if self.engine != Engine::Nginx && self.engine != Engine::Proxy && self.engine != Engine::Apache {
             let _ = child::signal_group(server.pid(), signal);
@@ -168,7 +178,8 @@ impl Workload for Planted {
 
     fn subjects(&self) -> Subjects {
         let clients: Vec<i32> = self.client.iter().map(|c| c.child.id() as i32).collect();
-        let servers = if self.target.is_embedded() { clients.clone() } else { self.server.iter().map(Server::pid).collect() };
+        let servers =
+            if self.target.is_embedded() { clients.clone() } else { self.server.iter().map(Server::pid).collect() };
         Subjects { servers, clients }
     }
 
@@ -177,12 +188,16 @@ impl Workload for Planted {
     }
 
     fn step_observed(&mut self, _: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
-        let Some(client) = &mut self.client else { return Err(WorkloadError::Failed("the client was not started".into())) };
+        let Some(client) = &mut self.client else {
+            return Err(WorkloadError::Failed("the client was not started".into()));
+        };
         let (script, embedded) = (&self.script, self.target.is_embedded());
         until_something(length + WARM_UP, |length| {
             let order = line(&Order::Step(script.clone(), length.as_millis() as u64))?;
             if client.ask(&order, length + PATIENCE)?.trim() != BEGUN {
-                return Err(WorkloadError::Failed("the load generator answered something else than it was asked".into()));
+                return Err(WorkloadError::Failed(
+                    "the load generator answered something else than it was asked".into(),
+                ));
             }
             begun();
             let answer = client.next(length + PATIENCE)?;

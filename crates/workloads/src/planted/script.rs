@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Share {
     /// How often it comes, beside the others' weights.
     pub weight: f64,
-    /// Statements, commands of Redis, or paths. `{r}` and `{s}` are numbers up to [`Script::keys`], drawn once a transaction, `{c}` is the
-    /// client's number, `{x}` is [`Script::payload`] letters.
+    /// Statements, commands of Redis, or paths. `{r}` and `{s}` are numbers up to [`Script::keys`], drawn once a
+    /// transaction, `{c}` is the client's number, `{x}` is [`Script::payload`] letters.
     pub asks: Vec<String>,
 }
 

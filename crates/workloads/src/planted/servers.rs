@@ -41,8 +41,15 @@ pub enum Engine {
 
 impl Engine {
     /// Every one.
-    pub const ALL: [Engine; 7] =
-        [Engine::MariaDb, Engine::PostgreSql, Engine::Sqlite, Engine::Redis, Engine::Nginx, Engine::Proxy, Engine::Apache];
+    pub const ALL: [Engine; 7] = [
+        Engine::MariaDb,
+        Engine::PostgreSql,
+        Engine::Sqlite,
+        Engine::Redis,
+        Engine::Nginx,
+        Engine::Proxy,
+        Engine::Apache,
+    ];
 
     /// The name on the command line and in parameters.
     pub fn name(self) -> &'static str {
@@ -67,7 +74,8 @@ impl Engine {
 
     /// What is missing here for it.
     pub fn missing(self) -> Option<String> {
-        let without = |names: &[&str]| find_program(names, &[]).is_none().then(|| format!("{} is not installed", names[0]));
+        let without =
+            |names: &[&str]| find_program(names, &[]).is_none().then(|| format!("{} is not installed", names[0]));
         match self {
             Engine::MariaDb => mariadb::programs().err(),
             Engine::PostgreSql => postgresql::programs().err(),
@@ -84,8 +92,9 @@ impl Engine {
 pub struct Plan {
     /// Which.
     pub engine: Engine,
-    /// Its settings: variables of databases with their values, `PRAGMA`s of SQLite. Of nginx the names are the places `main`, `listen`,
-    /// `http`, `server` and `files` (the location of the files); of Apache all lines are its own, with an empty name.
+    /// Its settings: variables of databases with their values, `PRAGMA`s of SQLite. Of nginx the names are the places
+    /// `main`, `listen`, `http`, `server` and `files` (the location of the files); of Apache all lines are its own,
+    /// with an empty name.
     pub settings: Vec<(String, String)>,
     /// What holds for its processes.
     pub surroundings: Surroundings,
@@ -177,7 +186,8 @@ fn answers(address: SocketAddr) -> Result<(), QueryError> {
 }
 
 fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
-    let program = find_program(&["redis-server", "valkey-server"], &[]).ok_or_else(|| Failed("redis-server has gone".into()))?;
+    let program =
+        find_program(&["redis-server", "valkey-server"], &[]).ok_or_else(|| Failed("redis-server has gone".into()))?;
     let home = Home::make(dir, &["redis", "nobody"])?;
     let port = free_port()?;
     let data = home.data.display().to_string();
@@ -198,7 +208,10 @@ fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scra
         _ => ("nginx", ["nginx", "nginx"], nginx(plan, &home, &root, port, backend)),
     };
     let program = find_program(&names, &[]).ok_or_else(|| Failed(format!("{name} has gone")))?;
-    let file = home.dir.write("server.conf", text.as_bytes()).map_err(|e| Failed(format!("its configuration cannot be written: {e}")))?;
+    let file = home
+        .dir
+        .write("server.conf", text.as_bytes())
+        .map_err(|e| Failed(format!("its configuration cannot be written: {e}")))?;
     let (run, file) = (home.run.display().to_string(), file.display().to_string());
     let words = match plan.engine {
         Engine::Apache => words(&program, &["-d", &run, "-f", &file, "-D", "FOREGROUND"]),
@@ -234,11 +247,17 @@ fn make_files(dir: &Path) -> std::io::Result<PathBuf> {
 }
 
 fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>) -> String {
-    let (main, http, server, files) =
-        (plan.lines("main", ""), plan.lines("http", "    "), plan.lines("server", "        "), plan.lines("files", "            "));
+    let (main, http, server, files) = (
+        plan.lines("main", ""),
+        plan.lines("http", "    "),
+        plan.lines("server", "        "),
+        plan.lines("files", "            "),
+    );
     let listen = plan.lines("listen", " ").replace('\n', "");
     let main = if main.contains("worker_processes") { main } else { format!("worker_processes 2;\n{main}") };
-    let upstream = backend.map(|port| format!("    upstream backend {{ server 127.0.0.1:{port}; keepalive 64; }}\n")).unwrap_or_default();
+    let upstream = backend
+        .map(|port| format!("    upstream backend {{ server 127.0.0.1:{port}; keepalive 64; }}\n"))
+        .unwrap_or_default();
     let pass = "            proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\";\n";
     let location = format!("        location / {{\n{}{files}        }}\n", if backend.is_some() { pass } else { "" });
     let http = format!("    default_type text/plain;\n{http}{upstream}");
@@ -247,7 +266,9 @@ fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>)
 
 fn apache(plan: &Plan, home: &Home, root: &Path, port: u16) -> Result<String, WorkloadError> {
     let modules = apache::modules().ok_or_else(|| Failed("Apache's modules have gone".into()))?;
-    let loads = ["mpm_event", "authz_core", "unixd", "deflate", "filter"].map(|name| apache::load(&modules, name, false)).concat();
+    let loads = ["mpm_event", "authz_core", "unixd", "deflate", "filter"]
+        .map(|name| apache::load(&modules, name, false))
+        .concat();
     let fixed = "ThreadsPerChild 25\nStartServers 2\nServerLimit 2\nMaxRequestWorkers 50\n";
     let (own, overrides) = (fixed.to_owned() + &plan.lines("", ""), plan.lines("override", "    "));
     let overrides = if overrides.is_empty() { "    AllowOverride None\n" } else { &overrides };

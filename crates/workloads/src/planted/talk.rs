@@ -41,7 +41,8 @@ impl Target {
         matches!(self, Target::Sqlite(..))
     }
 
-    /// Connects. Requests go out in two writes where `split` asks for it and the protocol is ours to write. `patience` is for the connection.
+    /// Connects. Requests go out in two writes where `split` asks for it and the protocol is ours to write. `patience`
+    /// is for the connection.
     pub fn connect(&self, split: bool, name: &str, patience: Duration) -> Result<Talk, String> {
         let told = |e: &dyn std::fmt::Display| e.to_string();
         Ok(match self {
@@ -90,8 +91,10 @@ impl Talk {
                 tcp.reply()
             }
             Talk::Http(tcp, reader, name) => {
-                let request =
-                    format!("GET {text} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {name}\r\nAccept-Encoding: gzip\r\n\r\n").into_bytes();
+                let request = format!(
+                    "GET {text} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {name}\r\nAccept-Encoding: gzip\r\n\r\n"
+                )
+                .into_bytes();
                 tcp.send(&request).map_err(|e| e.to_string())?;
                 tcp.page(&mut reader.0, &mut reader.1)
             }
@@ -173,7 +176,9 @@ impl Tcp {
             let n = self.more()?;
             match parser.feed(&self.buffer[..n], heads) {
                 Ok(Progress::More) => {}
-                Ok(Progress::Done(answer, _)) if answer.status >= 400 => return Err(format!("status {}", answer.status)),
+                Ok(Progress::Done(answer, _)) if answer.status >= 400 => {
+                    return Err(format!("status {}", answer.status));
+                }
                 Ok(Progress::Done(..)) => return Ok(()),
                 Err(e) => return Err(e.to_string()),
             }
@@ -181,7 +186,8 @@ impl Tcp {
     }
 }
 
-/// Where an answer of Redis ends: a simple line, a string with its length, or an array of such. Nothing while it is not whole.
+/// Where an answer of Redis ends: a simple line, a string with its length, or an array of such. Nothing while it is not
+/// whole.
 fn answer_end(bytes: &[u8]) -> Result<Option<usize>, String> {
     let Some(end) = bytes.windows(2).position(|w| w == b"\r\n") else { return Ok(None) };
     let line = std::str::from_utf8(&bytes[..end]).map_err(|_| "an answer that is no text".to_owned())?;
@@ -224,7 +230,9 @@ mod tests {
 
     #[test]
     fn answers_of_redis_end_where_they_say() {
-        for (whole, length) in [("+OK\r\n", 5), (":12\r\nrest", 5), ("$3\r\nabc\r\n", 9), ("$-1\r\n", 5), ("*2\r\n:1\r\n$1\r\na\r\n", 15)] {
+        for (whole, length) in
+            [("+OK\r\n", 5), (":12\r\nrest", 5), ("$3\r\nabc\r\n", 9), ("$-1\r\n", 5), ("*2\r\n:1\r\n$1\r\na\r\n", 15)]
+        {
             assert_eq!(answer_end(whole.as_bytes()), Ok(Some(length)), "{whole}");
             assert_eq!(answer_end(&whole.as_bytes()[..length - 1]), Ok(None), "{whole}");
         }

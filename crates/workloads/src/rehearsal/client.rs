@@ -22,8 +22,8 @@ pub const NAME: &str = "rehearsal-client";
 /// How long a transaction may take before it counts as an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Answers "go" when every connection has had its first transaction, for which the server takes its memory, then a report to each line
-/// with a number of milliseconds.
+/// Answers "go" when every connection has had its first transaction, for which the server takes its memory, then a
+/// report to each line with a number of milliseconds.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     told(listen(args))
 }
@@ -74,7 +74,8 @@ impl Task {
 /// What one thread brings back from a step.
 type Done = (Histogram, Option<String>);
 
-/// The threads. They and their connections outlive the steps, so that an observer that looks a moment late still finds them.
+/// The threads. They and their connections outlive the steps, so that an observer that looks a moment late still finds
+/// them.
 struct Crew {
     tasks: Vec<mpsc::Sender<Task>>,
     done: mpsc::Receiver<Done>,
@@ -88,7 +89,11 @@ impl Crew {
             let (send, tasks) = mpsc::channel::<Task>();
             let (recipe, report, stamps) = (recipe.clone(), report.clone(), stamps.clone());
             std::thread::Builder::new().spawn(move || {
-                let mut place = Place { stream: None, number: number as u32, thread_writer: stamps.as_ref().map(Writer::of_thread) };
+                let mut place = Place {
+                    stream: None,
+                    number: number as u32,
+                    thread_writer: stamps.as_ref().map(Writer::of_thread),
+                };
                 for task in tasks {
                     let result = one_client(&recipe, server, &task, &mut place);
                     if report.send(result).is_err() {
@@ -108,7 +113,9 @@ impl Crew {
 
     /// Has every thread make its connection and one transaction. Why one failed, if one did.
     fn first_transactions(&self) -> Option<String> {
-        self.all(&Task { begun: Instant::now(), length: None, parts: Arc::default() }).into_iter().find_map(|(_, why)| why)
+        self.all(&Task { begun: Instant::now(), length: None, parts: Arc::default() })
+            .into_iter()
+            .find_map(|(_, why)| why)
     }
 
     fn step(&self, length: Duration) -> Report {
@@ -150,7 +157,8 @@ fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Plac
             }
             Err(e) => {
                 place.stream = None;
-                // A connection of its own for each transaction is given up at the end: its next try may be seconds away.
+                // A connection of its own for each transaction is given up at the end: its next try may be seconds
+                // away.
                 let over = recipe.connects && task.left().is_none();
                 return (seen, (!over).then(|| e.to_string()));
             }
@@ -159,7 +167,13 @@ fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Plac
     (seen, None)
 }
 
-fn transaction(recipe: &Recipe, server: SocketAddr, stream: &mut Option<TcpStream>, answer: &mut [u8], left: Duration) -> io::Result<()> {
+fn transaction(
+    recipe: &Recipe,
+    server: SocketAddr,
+    stream: &mut Option<TcpStream>,
+    answer: &mut [u8],
+    left: Duration,
+) -> io::Result<()> {
     if stream.is_none() {
         let patience = if recipe.connects { left } else { TIMEOUT };
         let new = TcpStream::connect_timeout(&server, patience)?;

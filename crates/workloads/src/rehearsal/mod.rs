@@ -1,7 +1,8 @@
 //! A small server whose every transaction costs exactly what its recipe says: what `prove` plants causes in.
 //!
-//! A server and a load generator, both this same binary started again, speak over TCP on 127.0.0.1. A recipe puts user work, system
-//! calls, memory, syncs or a lock into each transaction, so that each planted cause has something to bite on.
+//! A server and a load generator, both this same binary started again, speak over TCP on 127.0.0.1. A recipe puts user
+//! work, system calls, memory, syncs or a lock into each transaction, so that each planted cause has something to bite
+//! on.
 
 pub mod client;
 pub mod neighbour;
@@ -65,7 +66,8 @@ impl Rehearsal {
         }
     }
 
-    /// The server's command; starts the peer of the server that stamps its stages, which is a process of nobody's but ours.
+    /// The server's command; starts the peer of the server that stamps its stages, which is a process of nobody's but
+    /// ours.
     fn server_command(&mut self, recipe: &str) -> Result<Command, WorkloadError> {
         if self.recipe.mix.is_none() {
             let mut command = worker::command(server::NAME);
@@ -82,9 +84,12 @@ impl Rehearsal {
 
     /// What the server that stamps its stages has logged since it was last asked.
     pub fn truth(&mut self) -> Result<Vec<truth::log::Served>, WorkloadError> {
-        let Some(server) = &mut self.server else { return Err(WorkloadError::Failed("the server was not started".into())) };
+        let Some(server) = &mut self.server else {
+            return Err(WorkloadError::Failed("the server was not started".into()));
+        };
         let answer = server.ask("log", PATIENCE)?;
-        serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the server's log cannot be read: {e}")))
+        serde_json::from_str(&answer)
+            .map_err(|e| WorkloadError::Failed(format!("the server's log cannot be read: {e}")))
     }
 
     /// With changes to the server's command.
@@ -148,7 +153,9 @@ impl Workload for Rehearsal {
     }
 
     fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {
-        let Some(client) = &mut self.client else { return Err(WorkloadError::Failed("the client was not started".into())) };
+        let Some(client) = &mut self.client else {
+            return Err(WorkloadError::Failed("the client was not started".into()));
+        };
         let clients = self.recipe.clients;
         until_something(length + WARM_UP, |length| {
             let answer = client.ask(&length.as_millis().to_string(), length + PATIENCE)?;

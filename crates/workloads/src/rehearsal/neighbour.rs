@@ -24,8 +24,8 @@ const READ: (u64, usize) = (64 << 20, 256 << 10);
 /// What reads past the page cache must be aligned to, whatever the disk.
 const ALIGNED: usize = 4096;
 
-/// `cpu [THREADS]`, `disk DIRECTORY [MICROSECONDS]` (a pause after each sync), `read DIRECTORY [THREADS]`, `memory` (writes to memory alone)
-/// or `idle`; says "ready" to the first line on its standard input.
+/// `cpu [THREADS]`, `disk DIRECTORY [MICROSECONDS]` (a pause after each sync), `read DIRECTORY [THREADS]`, `memory`
+/// (writes to memory alone) or `idle`; says "ready" to the first line on its standard input.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let kind = args.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
     let number = |at: usize| args.get(at).and_then(|n| n.to_string_lossy().parse::<usize>().ok());

@@ -24,7 +24,8 @@ const ACCEPTORS: usize = 2;
 
 const PAGE: usize = 4096;
 
-/// Where memory is short, the kernel must write pages out as fast as we fill them, or it kills us: we give it time after so many bytes.
+/// Where memory is short, the kernel must write pages out as fast as we fill them, or it kills us: we give it time
+/// after so many bytes.
 const FILLED_AT_ONCE: usize = 512 << 10;
 /// So much time.
 const BREATH: Duration = Duration::from_millis(4);
@@ -44,7 +45,11 @@ fn serve(args: Vec<OsString>) -> io::Result<()> {
     rustix::net::listen(&listener, recipe.backlog)?;
     let kitchen = Arc::new(Kitchen { recipe, dir: PathBuf::from(dir), lock: Mutex::new(()) });
     println!("{}", listener.local_addr()?.port());
-    if kitchen.recipe.connects { accept_one_by_one(&listener, &kitchen) } else { thread_per_connection(&listener, &kitchen) }
+    if kitchen.recipe.connects {
+        accept_one_by_one(&listener, &kitchen)
+    } else {
+        thread_per_connection(&listener, &kitchen)
+    }
 }
 
 /// A connection's part of the memory that the server holds.
@@ -108,7 +113,15 @@ impl<'a> Cook<'a> {
     fn new(kitchen: &'a Kitchen) -> io::Result<Self> {
         let answer = vec![b'x'; kitchen.recipe.answer.max(2)];
         let held = hold(&kitchen.recipe)?;
-        Ok(Cook { kitchen, answer, held, file: None, served: 0, random: fastrand::Rng::new(), slots: (1..=64).collect() })
+        Ok(Cook {
+            kitchen,
+            answer,
+            held,
+            file: None,
+            served: 0,
+            random: fastrand::Rng::new(),
+            slots: (1..=64).collect(),
+        })
     }
 
     fn transaction(&mut self, mut stream: &TcpStream) -> io::Result<()> {
@@ -144,8 +157,8 @@ impl<'a> Cook<'a> {
         self.sync()
     }
 
-    /// Reads, for where memory is short a page that was only read can be let go at once. Among pages that must all be written out
-    /// again the kernel may find none, and kills the server.
+    /// Reads, for where memory is short a page that was only read can be let go at once. Among pages that must all be
+    /// written out again the kernel may find none, and kills the server.
     fn touch_held(&mut self) {
         let Some(held) = &self.held else { return };
         for _ in 0..self.kitchen.recipe.touches {
@@ -169,8 +182,8 @@ impl<'a> Cook<'a> {
     }
 }
 
-/// Stores to an address that hangs on a division, each followed by loads from others. A CPU that may speculate lets the loads pass the
-/// store; one that may not holds them back until the division is done.
+/// Stores to an address that hangs on a division, each followed by loads from others. A CPU that may speculate lets the
+/// loads pass the store; one that may not holds them back until the division is done.
 fn bypass(slots: &mut [u64], times: u32) {
     let mut sum = 7_u64;
     let mut divisor = std::hint::black_box(3_u64);

@@ -1,10 +1,10 @@
 //! The contestants: every way to get at the whole content of a page.
 //!
-//! All are given the same URL and hand the whole content to the same consumer, which looks at every byte of it. Where the content lies by
-//! then is the contestant's matter, and is what the contest is about: a file has to be copied out of the kernel by a read into a buffer
-//! (or mapped); an engine whose values lie in memory in one piece hands them over where they lie. What each does around that is the best
-//! honest use of it: one open, one read into a buffer that is larger than any page, one close; statements prepared once; one read
-//! transaction for each page.
+//! All are given the same URL and hand the whole content to the same consumer, which looks at every byte of it. Where
+//! the content lies by then is the contestant's matter, and is what the contest is about: a file has to be copied out
+//! of the kernel by a read into a buffer (or mapped); an engine whose values lie in memory in one piece hands them over
+//! where they lie. What each does around that is the best honest use of it: one open, one read into a buffer that is
+//! larger than any page, one close; statements prepared once; one read transaction for each page.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -67,8 +67,8 @@ impl Access {
         }
     }
 
-    /// Opens it: a directory for files, a database's file otherwise; with so many bytes of memory for all, page cache included, where that is
-    /// limited.
+    /// Opens it: a directory for files, a database's file otherwise; with so many bytes of memory for all, page cache
+    /// included, where that is limited.
     pub fn open(self, source: &Path, memory: Option<u64>) -> Result<Box<dyn Contestant>, String> {
         let files = |e: io::Error| format!("{} cannot be used for {}: {e}", source.display(), self.name());
         let opened = || memory.map_or_else(|| Database::open(source), |bytes| Database::open_within(source, bytes));
@@ -121,7 +121,8 @@ impl FromStr for Access {
 
 /// Something that reads pages.
 pub trait Contestant {
-    /// Hands the whole content of a page to `see`, once. The buffer, which must be larger than the page, is for those that have to copy.
+    /// Hands the whole content of a page to `see`, once. The buffer, which must be larger than the page, is for those
+    /// that have to copy.
     fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()>;
 }
 
@@ -132,7 +133,9 @@ impl<F: FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()>> Contes
 }
 
 /// A contestant that reads so.
-fn reading(read: impl FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()> + 'static) -> Box<dyn Contestant> {
+fn reading(
+    read: impl FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()> + 'static,
+) -> Box<dyn Contestant> {
     Box::new(read)
 }
 
@@ -227,11 +230,17 @@ mod tests {
             for page in &pages {
                 let mut seen = Vec::new();
                 contestant
-                    .read(&page.path, &mut buffer, &mut |content| seen.push((content.len() as u64, tree::checksum(content))))
+                    .read(&page.path, &mut buffer, &mut |content| {
+                        seen.push((content.len() as u64, tree::checksum(content)))
+                    })
                     .unwrap();
                 assert_eq!(seen, [(page.size, page.sum)], "{}", access.name());
             }
-            assert!(contestant.read(b"section0/none.html", &mut buffer, &mut |_| panic!("nothing is there")).is_err(), "{}", access.name());
+            assert!(
+                contestant.read(b"section0/none.html", &mut buffer, &mut |_| panic!("nothing is there")).is_err(),
+                "{}",
+                access.name()
+            );
             if matches!(access, Access::FilesOpen | Access::FilesOpenat | Access::FilesUring) {
                 let cut = contestant.read(&pages[0].path, &mut buffer[..1], &mut |_| panic!("it was cut"));
                 assert!(cut.is_err(), "a page must fit: {}", access.name());

@@ -1,5 +1,5 @@
-//! Making a database of a site in a process of its own: an import may take memory that the conducting process must not be short of,
-//! and where the kernel kills for want of memory, it is one row that fails.
+//! Making a database of a site in a process of its own: an import may take memory that the conducting process must not
+//! be short of, and where the kernel kills for want of memory, it is one row that fails.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,9 @@ pub const NAME: &str = "site-import";
 /// The process: `STORE DIRECTORY FILE new|again`. Prints `ok NANOSECONDS` or `fail REASON`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let made = || -> Result<Duration, String> {
-        let [store, dir, file, how] = args.as_slice() else { return Err("it takes STORE DIRECTORY FILE new|again".to_owned()) };
+        let [store, dir, file, how] = args.as_slice() else {
+            return Err("it takes STORE DIRECTORY FILE new|again".to_owned());
+        };
         let store: Store = store.to_str().unwrap_or_default().parse()?;
         let begun = Instant::now();
         transfer::import(dir.as_ref(), file.as_ref(), store, how == "again", &|| false).map_err(|e| e.to_string())?;
@@ -37,7 +39,13 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 ///
 /// # Errors
 /// Why it could not be made; also when the process was killed.
-pub fn import(store: Store, dir: &Path, file: &Path, again: bool, scratch: &mut Scratch) -> Result<Duration, WorkloadError> {
+pub fn import(
+    store: Store,
+    dir: &Path,
+    file: &Path,
+    again: bool,
+    scratch: &mut Scratch,
+) -> Result<Duration, WorkloadError> {
     let failed = |why: String| WorkloadError::Failed(format!("the {} database could not be made: {why}", store.name()));
     let mut command = worker::command(NAME);
     command.arg(store.name()).args([dir, file]).arg(if again { "again" } else { "new" });

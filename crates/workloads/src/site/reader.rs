@@ -1,8 +1,9 @@
 //! A reader: one contestant in a process of its own, told what to do line by line over its input.
 //!
-//! The timed loop holds only the reading of pages, one after the other, and one sum over all of their bytes, the same for every contestant:
-//! nothing counts as read that nobody looked at. After it, outside the timing, the same pages are read again and compared with what the
-//! site was made of, and their sum with that of the loop: a contestant that is fast and wrong is found out.
+//! The timed loop holds only the reading of pages, one after the other, and one sum over all of their bytes, the same
+//! for every contestant: nothing counts as read that nobody looked at. After it, outside the timing, the same pages are
+//! read again and compared with what the site was made of, and their sum with that of the loop: a contestant that is
+//! fast and wrong is found out.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead};
@@ -25,7 +26,8 @@ pub const NAME: &str = "site-reader";
 const CLOCK_EVERY: u64 = 32;
 /// Bytes of a page of memory.
 const PAGE: usize = 4096;
-/// How long a warm round's pages are read before it: many times as long as it takes, so that the caches are as full as they get.
+/// How long a warm round's pages are read before it: many times as long as it takes, so that the caches are as full as
+/// they get.
 const WARM_UP: Duration = Duration::from_millis(2);
 /// Between two looks whether an answer was waited for long enough.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -83,8 +85,8 @@ struct Desk {
     buffer: Buffer,
 }
 
-/// Room that begins at a page of memory, as the files' content does in the kernel: neither copies nor sums then cross more cache lines than
-/// they must.
+/// Room that begins at a page of memory, as the files' content does in the kernel: neither copies nor sums then cross
+/// more cache lines than they must.
 struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -114,12 +116,20 @@ impl Desk {
         let largest = pages.iter().map(|p| p.size).max().ok_or("the site has no pages")?;
         let contestant = Some(access.open(Path::new(source), None)?);
         // One more than the largest page: a read that fills the buffer was not whole.
-        Ok(Desk { access, source: source.into(), pages, contestant, memory: None, buffer: Buffer::new(largest as usize + 1) })
+        Ok(Desk {
+            access,
+            source: source.into(),
+            pages,
+            contestant,
+            memory: None,
+            buffer: Buffer::new(largest as usize + 1),
+        })
     }
 
     fn obey(&mut self, line: &str) -> Result<String, String> {
         let words: Vec<&str> = line.split(' ').collect();
-        let number = |i: usize| words.get(i).and_then(|w| w.parse::<u64>().ok()).ok_or_else(|| format!("“{line}” is no order"));
+        let number =
+            |i: usize| words.get(i).and_then(|w| w.parse::<u64>().ok()).ok_or_else(|| format!("“{line}” is no order"));
         match words[0] {
             "warm" => self.check(0..self.pages.len()).map(|_| "ok".to_owned()),
             "close" => {
@@ -145,8 +155,9 @@ impl Desk {
         Ok((&mut **contestant, &self.pages, self.buffer.bytes()))
     }
 
-    /// Reads so many random pages: the time, and the bytes. For a warm round the same pages are read before, again and again for a short
-    /// time: then no contestant pays for what the others, which read in turn, drove out of the CPU's caches and predictors.
+    /// Reads so many random pages: the time, and the bytes. For a warm round the same pages are read before, again and
+    /// again for a short time: then no contestant pays for what the others, which read in turn, drove out of the CPU's
+    /// caches and predictors.
     fn round(&mut self, seed: u64, count: usize, warm: bool) -> Result<String, String> {
         let list = draw(seed, count, self.pages.len());
         let (contestant, pages, buffer) = self.open()?;
@@ -154,14 +165,18 @@ impl Desk {
         while warm && begun.elapsed() < WARM_UP {
             let mut seen = Seen::default();
             for &i in &list {
-                contestant.read(&pages[i].path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(&pages[i], &e))?;
+                contestant
+                    .read(&pages[i].path, buffer, &mut |content| seen.look(content))
+                    .map_err(|e| failure(&pages[i], &e))?;
             }
             std::hint::black_box(seen);
         }
         let mut seen = Seen::default();
         let start = Instant::now();
         for &i in &list {
-            contestant.read(&pages[i].path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(&pages[i], &e))?;
+            contestant
+                .read(&pages[i].path, buffer, &mut |content| seen.look(content))
+                .map_err(|e| failure(&pages[i], &e))?;
         }
         let ns = start.elapsed().as_nanos();
         if self.check(list)? != seen {
@@ -231,7 +246,13 @@ pub struct Reader {
 
 impl Reader {
     /// Starts a reader, which has opened its source when this returns.
-    pub fn start(access: Access, source: &Path, list: &Path, cpu: Option<usize>, scratch: &mut Scratch) -> Result<Reader, WorkloadError> {
+    pub fn start(
+        access: Access,
+        source: &Path,
+        list: &Path,
+        cpu: Option<usize>,
+        scratch: &mut Scratch,
+    ) -> Result<Reader, WorkloadError> {
         let failed = |e: io::Error| WorkloadError::Failed(format!("a reader could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
@@ -279,7 +300,8 @@ impl Reader {
         }
     }
 
-    /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is to be stopped then.
+    /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is
+    /// to be stopped then.
     pub fn hear_until(&mut self, enough: &mut dyn FnMut() -> Option<String>) -> Result<String, WorkloadError> {
         loop {
             if let Some(why) = enough() {

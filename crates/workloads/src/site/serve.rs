@@ -1,8 +1,8 @@
 //! A web server for real use on loopback: a site from a directory or from an object database.
 //!
-//! hyper reads the requests. A few workers, each a thread with an event loop and a reader of its own, take connections from one listener;
-//! bodies are read piece by piece while they are sent (`body`), so that memory depends on the number of connections and not on what is
-//! served. The server that is put under load is [`crate::web::static_server`].
+//! hyper reads the requests. A few workers, each a thread with an event loop and a reader of its own, take connections
+//! from one listener; bodies are read piece by piece while they are sent (`body`), so that memory depends on the number
+//! of connections and not on what is served. The server that is put under load is [`crate::web::static_server`].
 
 mod answer;
 mod body;
@@ -69,7 +69,9 @@ pub fn serve(listener: &TcpListener, source: &Arc<Source>, stop: &dyn Fn() -> bo
             std::thread::sleep(LOOK);
         }
         ended.store(true, Ordering::Relaxed);
-        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| Err(io::Error::other("a worker of the server failed"))))
+        workers.into_iter().try_for_each(|worker| {
+            worker.join().unwrap_or_else(|_| Err(io::Error::other("a worker of the server failed")))
+        })
     })
 }
 
@@ -127,7 +129,9 @@ async fn converse(stream: TcpStream, finder: Rc<Finder>, crowd: Rc<Crowd>) {
 async fn reply(finder: &Rc<Finder>, member: &Rc<Member>, request: &hyper::Request<Incoming>) -> Response<Body> {
     member.active();
     match request::read(request) {
-        Ok(request) => answer::answer(finder, &request, member).await.unwrap_or_else(|_| answer::plain(StatusCode::INTERNAL_SERVER_ERROR)),
+        Ok(request) => answer::answer(finder, &request, member)
+            .await
+            .unwrap_or_else(|_| answer::plain(StatusCode::INTERNAL_SERVER_ERROR)),
         Err(status) => answer::plain(status),
     }
 }

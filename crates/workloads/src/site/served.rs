@@ -43,7 +43,9 @@ thread_local! {
 impl Odb {
     fn reader(&self) -> io::Result<Box<dyn Reader>> {
         let reader = if self.loaded { self.database.loaded_reader() } else { self.database.reader().map(Some) };
-        reader.map_err(io::Error::other)?.ok_or_else(|| io::Error::other("this database cannot be read with its tables in memory"))
+        reader
+            .map_err(io::Error::other)?
+            .ok_or_else(|| io::Error::other("this database cannot be read with its tables in memory"))
     }
 }
 
@@ -76,7 +78,8 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
                 Box::new(Odb { database, loaded: access == Access::Loaded })
             }
         };
-        let listener = static_server::listen(SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG).map_err(|e| e.to_string())?;
+        let listener =
+            static_server::listen(SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG).map_err(|e| e.to_string())?;
         println!("ready {}", listener.local_addr().map_err(|e| e.to_string())?.port());
         io::stdout().flush().map_err(|e| e.to_string())?;
         static_server::serve(&listener, workers, &*content).map_err(|e| e.to_string())
@@ -93,7 +96,13 @@ pub struct Served {
 
 impl Served {
     /// Starts a server, and a load generator for it. The generator asks for these pages in turn.
-    pub fn start(access: Access, source: &Path, pages: &[Page], workers: usize, scratch: &mut Scratch) -> Result<Served, WorkloadError> {
+    pub fn start(
+        access: Access,
+        source: &Path,
+        pages: &[Page],
+        workers: usize,
+        scratch: &mut Scratch,
+    ) -> Result<Served, WorkloadError> {
         let failed = |e: io::Error| WorkloadError::Failed(format!("the site's server could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(workers.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -128,9 +137,12 @@ impl Served {
     /// Requests a second in one window.
     pub fn window(&mut self, length: Duration) -> Result<f64, WorkloadError> {
         let reports = self.pool.run(std::slice::from_ref(&self.load), WARM_UP, length, &mut || {})?;
-        let report = reports.first().ok_or_else(|| WorkloadError::Failed("the load generator told nothing".to_owned()))?;
+        let report =
+            reports.first().ok_or_else(|| WorkloadError::Failed("the load generator told nothing".to_owned()))?;
         if let Some((kind, n)) = report.errors.iter().next() {
-            return Err(WorkloadError::Failed(format!("not every request was answered as it should be: {kind} {n} times")));
+            return Err(WorkloadError::Failed(format!(
+                "not every request was answered as it should be: {kind} {n} times"
+            )));
         }
         Ok(report.completed as f64 * 1e9 / report.elapsed_ns.max(1) as f64)
     }

@@ -1,4 +1,5 @@
-//! The site: made from a seed, or a directory of the user's; and the list of its pages that every contestant reads from.
+//! The site: made from a seed, or a directory of the user's; and the list of its pages that every contestant reads
+//! from.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -39,9 +40,10 @@ impl Plan {
     }
 }
 
-/// The median of the pages' sizes, and the standard deviation of their logarithm. The body of the distribution of files on web servers
-/// is log-normal (Barford and Crovella, “Generating representative Web workloads”, 1998); servers of the source's years had a median of
-/// some kilobytes and a mean of some more (Arlitt and Williamson, “Web server workload characterization”, 1996). The mean is 6.3 KB.
+/// The median of the pages' sizes, and the standard deviation of their logarithm. The body of the distribution of files
+/// on web servers is log-normal (Barford and Crovella, “Generating representative Web workloads”, 1998); servers of the
+/// source's years had a median of some kilobytes and a mean of some more (Arlitt and Williamson, “Web server workload
+/// characterization”, 1996). The mean is 6.3 KB.
 const MEDIAN: f64 = 3000.0;
 const SIGMA: f64 = 1.22;
 const SMALLEST: f64 = 64.0;
@@ -203,7 +205,8 @@ mod tests {
 
     #[test]
     fn a_sum_tells_changes_moves_and_cuts() {
-        let sums = [&b"abcdefgh12345678x"[..], b"12345678abcdefghx", b"abcdefgh12345678", b"abcdefgh12345678y", b""].map(checksum);
+        let sums = [&b"abcdefgh12345678x"[..], b"12345678abcdefghx", b"abcdefgh12345678", b"abcdefgh12345678y", b""]
+            .map(checksum);
         for (i, sum) in sums.iter().enumerate() {
             assert!(!sums[..i].contains(sum));
         }

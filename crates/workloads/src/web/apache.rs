@@ -20,7 +20,8 @@ pub enum Mpm {
 }
 
 /// Where distributions put the modules.
-const MODULE_DIRS: &str = "/usr/lib/apache2/modules /usr/lib64/apache2/modules /usr/lib64/httpd/modules /usr/lib/httpd/modules \
+const MODULE_DIRS: &str = "/usr/lib/apache2/modules /usr/lib64/apache2/modules /usr/lib64/httpd/modules \
+    /usr/lib/httpd/modules \
                            /usr/lib/apache2 /usr/local/apache2/modules /usr/local/libexec/apache24";
 /// Threads in a process of worker and event: Apache's default.
 const THREADS: usize = 25;
@@ -40,8 +41,8 @@ impl Mpm {
         [Mpm::Prefork, Mpm::Worker, Mpm::Event].into_iter().find(|m| m.name() == word)
     }
 
-    /// The least requests that it can work on at a time (MaxRequestWorkers): Apache's default with threads; with processes, which are
-    /// expensive, a few.
+    /// The least requests that it can work on at a time (MaxRequestWorkers): Apache's default with threads; with
+    /// processes, which are expensive, a few.
     pub fn least_workers(self) -> usize {
         match self {
             Mpm::Prefork => 16,
@@ -49,17 +50,20 @@ impl Mpm {
         }
     }
 
-    /// The processes and threads. All that may be needed are there from the start, so that none is created or ended while measuring.
+    /// The processes and threads. All that may be needed are there from the start, so that none is created or ended
+    /// while measuring.
     fn configuration(self, workers: usize) -> String {
         if self == Mpm::Prefork {
             return format!(
-                "ServerLimit {workers}\nMaxRequestWorkers {workers}\nStartServers {workers}\nMinSpareServers 1\nMaxSpareServers {workers}\nMaxConnectionsPerChild 0\n"
+                "ServerLimit {workers}\nMaxRequestWorkers {workers}\nStartServers {workers}\nMinSpareServers 1\n\
+                 MaxSpareServers {workers}\nMaxConnectionsPerChild 0\n"
             );
         }
         let processes = workers.div_ceil(THREADS);
         let all = processes * THREADS;
         format!(
-            "ThreadsPerChild {THREADS}\nServerLimit {processes}\nMaxRequestWorkers {all}\nStartServers {processes}\nMinSpareThreads {THREADS}\nMaxSpareThreads {all}\nMaxConnectionsPerChild 0\n"
+            "ThreadsPerChild {THREADS}\nServerLimit {processes}\nMaxRequestWorkers {all}\nStartServers {processes}\n\
+             MinSpareThreads {THREADS}\nMaxSpareThreads {all}\nMaxConnectionsPerChild 0\n"
         )
     }
 }
@@ -67,12 +71,16 @@ impl Mpm {
 /// What is missing for it, with what to do.
 pub fn missing(mpm: Mpm) -> Option<String> {
     if find_program(&["apache2", "httpd"], &[]).is_none() {
-        return Some("Apache is not installed; install the package apache2 (or httpd), or use --set server=embedded".to_owned());
+        return Some(
+            "Apache is not installed; install the package apache2 (or httpd), or use --set server=embedded".to_owned(),
+        );
     }
     let module = format!("mod_mpm_{}.so", mpm.name());
     match modules() {
         None => Some(
-            "Apache’s modules are in none of the usual directories; use --set url=http://127.0.0.1… for a server of your own".to_owned(),
+            "Apache’s modules are in none of the usual directories; use --set url=http://127.0.0.1… for a server of \
+             your own"
+                .to_owned(),
         ),
         Some(dir) if !dir.join(&module).is_file() => {
             Some(format!("Apache has no {module} in {}; install it, or choose another --set mpm=", dir.display()))
@@ -103,7 +111,8 @@ pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
 fn configuration(plan: &Plan, mpm: Mpm, modules: &Path) -> String {
     let Plan { dir, run, root, port, workers, backlog, .. } = plan;
     let processes = format!("mpm_{}", mpm.name());
-    let loads = [(processes.as_str(), true), ("authz_core", true), ("unixd", false)].map(|(name, required)| load(modules, name, required));
+    let loads = [(processes.as_str(), true), ("authz_core", true), ("unixd", false)]
+        .map(|(name, required)| load(modules, name, required));
     let own = format!("ListenBacklog {backlog}\nTimeout 300\nHostnameLookups Off\n{}", mpm.configuration(*workers));
     framed(dir, (run, root), *port, &loads.concat(), "error", &own, "    AllowOverride None\n")
 }
@@ -111,10 +120,15 @@ fn configuration(plan: &Plan, mpm: Mpm, modules: &Path) -> String {
 /// The line that loads a module. What is not there is compiled in, which differs between distributions.
 pub(crate) fn load(modules: &Path, name: &str, required: bool) -> String {
     let path = modules.join(format!("mod_{name}.so"));
-    if required || path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
+    if required || path.is_file() {
+        format!("LoadModule {name}_module \"{}\"\n", path.display())
+    } else {
+        String::new()
+    }
 }
 
-/// A configuration of one server on 127.0.0.1: what it loads, what it logs, lines of its own, and lines about its directory.
+/// A configuration of one server on 127.0.0.1: what it loads, what it logs, lines of its own, and lines about its
+/// directory.
 pub(crate) fn framed(
     dir: &ServerDir,
     (run, root): (&Path, &Path),

@@ -38,7 +38,8 @@ pub struct Connection {
     pub parser: Parser,
     /// When its request began.
     pub times: Times,
-    /// When it began to ask: for a request on a new connection when that began to be made, which is what an observer of sockets can see.
+    /// When it began to ask: for a request on a new connection when that began to be made, which is what an observer of
+    /// sockets can see.
     pub asked: u64,
     /// Counts the sockets that have been in this place, so that an event of a former one is known.
     pub generation: u32,
@@ -58,8 +59,8 @@ impl Connection {
         self.parser.reset();
     }
 
-    /// Makes a socket, begins to connect, and sends at once where that is already possible: on loopback the handshake is done within
-    /// `connect`, so that this saves a wake-up per connection.
+    /// Makes a socket, begins to connect, and sends at once where that is already possible: on loopback the handshake
+    /// is done within `connect`, so that this saves a wake-up per connection.
     pub fn open(&mut self, epoll: &OwnedFd, index: u32, to: &Target<'_>) -> Result<(), Errno> {
         self.close();
         let family = if to.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };

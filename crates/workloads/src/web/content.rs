@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 /// Finds what is served.
 pub trait Content: Sync {
-    /// The body for a path that begins with a slash, percent signs resolved, the query left out; `None` when there is no such thing.
+    /// The body for a path that begins with a slash, percent signs resolved, the query left out; `None` when there is
+    /// no such thing.
     fn find(&self, path: &[u8]) -> io::Result<Option<Body>>;
 }
 
@@ -49,7 +50,10 @@ impl Directory {
 impl Content for Directory {
     fn find(&self, path: &[u8]) -> io::Result<Option<Body>> {
         let relative = path.strip_prefix(b"/").unwrap_or(path);
-        if relative.split(|&b| b == b'/').any(|part| part == b"..") || relative.first() == Some(&b'/') || relative.contains(&0) {
+        if relative.split(|&b| b == b'/').any(|part| part == b"..")
+            || relative.first() == Some(&b'/')
+            || relative.contains(&0)
+        {
             return Ok(None);
         }
         let index;
@@ -60,8 +64,12 @@ impl Content for Directory {
             relative
         };
         // A FIFO must not be waited for, and a link that is the last part must not lead elsewhere.
-        let file = match openat(&self.root, relative, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())
-        {
+        let file = match openat(
+            &self.root,
+            relative,
+            OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK,
+            Mode::empty(),
+        ) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::ACCESS) => return Ok(None),
             Err(e) => return Err(e.into()),
@@ -90,7 +98,17 @@ mod tests {
         let length = |path: &str| content.find(path.as_bytes()).unwrap().map(|b| b.length());
         assert_eq!(length("/sub/index.html"), Some(5));
         assert_eq!(length("/sub/"), Some(5));
-        for nothing in ["/", "/sub", "/nothing", "/../secret", "/sub/../../secret", "//etc/passwd", "/link", "/sub/index.html/x", "/a\0b"] {
+        for nothing in [
+            "/",
+            "/sub",
+            "/nothing",
+            "/../secret",
+            "/sub/../../secret",
+            "//etc/passwd",
+            "/link",
+            "/sub/index.html/x",
+            "/a\0b",
+        ] {
             assert_eq!(length(nothing), None, "{nothing}");
         }
     }

@@ -1,8 +1,9 @@
 //! The load generator: one process, one event loop, any number of connections.
 //!
-//! It differs from wrk in four ways that matter for the figures. The next request is sent as soon as an answer is complete, without
-//! going back to the kernel to ask whether the socket is writable. Every latency is kept. In an open loop a request has a time at
-//! which it is due, and its latency is told from there as well. And it watches itself: its CPU time, its errors, its stalls.
+//! It differs from wrk in four ways that matter for the figures. The next request is sent as soon as an answer is
+//! complete, without going back to the kernel to ask whether the socket is writable. Every latency is kept. In an open
+//! loop a request has a time at which it is due, and its latency is told from there as well. And it watches itself: its
+//! CPU time, its errors, its stalls.
 
 mod alarm;
 mod exchange;
@@ -35,15 +36,15 @@ pub const NAME: &str = "web-generator";
 
 /// Longest sleep of the loop: how soon a stall is looked at.
 const TICK_NS: u64 = 10_000_000;
-/// How long connections may take to have had their first answer before the generator says that it is ready anyway: a connection that
-/// was turned away is tried again by the kernel after one and after three seconds.
+/// How long connections may take to have had their first answer before the generator says that it is ready anyway: a
+/// connection that was turned away is tried again by the kernel after one and after three seconds.
 const READY_NS: u64 = 3_500_000_000;
 /// How long answers that are under way at the end of the window are waited for.
 const DRAIN_NS: u64 = 2_000_000_000;
 /// Pause after a connection that could not be made, and after one that broke.
 const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000);
-/// How many new connections may be without their first answer before more are opened, so that the beginning of a load does not
-/// overflow an accept queue that the load itself would not; and how long that is waited for.
+/// How many new connections may be without their first answer before more are opened, so that the beginning of a load
+/// does not overflow an accept queue that the load itself would not; and how long that is waited for.
 const UNANSWERED: usize = 128;
 const OPEN_WAIT_NS: u64 = 100_000_000;
 const BUFFER: usize = 64 << 10;
@@ -69,12 +70,14 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Makes one load from its order to its report; nothing when the input ended, which means that nobody waits for the report any more.
+/// Makes one load from its order to its report; nothing when the input ended, which means that nobody waits for the
+/// report any more.
 fn run(load: Load, thread_writer: Option<ThreadWriter>, input: &mut Input) -> Option<Reply> {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     if load.connections as u64 + 16 > limit {
         return Some(Reply::Cannot(format!(
-            "{} connections need more descriptors than the {limit} that a process may have here; raise the hard limit (ulimit -Hn) or use fewer connections",
+            "{} connections need more descriptors than the {limit} that a process may have here; raise the hard limit \
+             (ulimit -Hn) or use fewer connections",
             load.connections
         )));
     }
@@ -103,8 +106,9 @@ struct Generator {
     opened_at: u64,
     /// Whether every connection has had an answer, or has waited for one for long enough.
     ready: bool,
-    /// Connections that have had their first answer and wait until all have: a server that is kept busy by the first of them accepts the
-    /// others late (nginx takes one connection between any two rounds of requests), and each would be starved for seconds.
+    /// Connections that have had their first answer and wait until all have: a server that is kept busy by the first of
+    /// them accepts the others late (nginx takes one connection between any two rounds of requests), and each would be
+    /// starved for seconds.
     early: Vec<u32>,
     /// Connections that are free to take a request of an open loop.
     free: Vec<u32>,
@@ -136,7 +140,8 @@ impl Generator {
         let pace = load.rate.map(|rate| Pace::new(now, rate, load.phase));
         let alarm = pace.map(|_| Alarm::new(&epoll, ALARM_TOKEN)).transpose()?;
         let connection = if load.keep_alive { "" } else { "Connection: close\r\n" };
-        let request = |path: &String| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.host).into_bytes();
+        let request =
+            |path: &String| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.host).into_bytes();
         Ok(Generator {
             requests: load.paths.iter().map(request).collect(),
             turn: 0,
@@ -193,7 +198,10 @@ impl Generator {
             match self.wait(&mut events, &asleep) {
                 Ok(()) | Err(Errno::INTR) => {}
                 Err(e) => {
-                    return Some(Reply::Cannot(format!("the load generator cannot wait for its sockets: {}", std::io::Error::from(e))));
+                    return Some(Reply::Cannot(format!(
+                        "the load generator cannot wait for its sockets: {}",
+                        std::io::Error::from(e)
+                    )));
                 }
             }
             // From one waking to the next it should take no longer than the sleep and a little work.
@@ -206,7 +214,9 @@ impl Generator {
                         input.read();
                         match input.take() {
                             Some(Order::Measure { start_ns, length_ns }) => self.open_window(start_ns, length_ns),
-                            Some(Order::Load(_)) => return Some(Reply::Cannot("a load is already under way".to_owned())),
+                            Some(Order::Load(_)) => {
+                                return Some(Reply::Cannot("a load is already under way".to_owned()));
+                            }
                             None if input.ended => return None,
                             None => {}
                         }
@@ -267,7 +277,8 @@ impl Generator {
         if self.at_end.is_none() && self.tally.over(now) {
             self.at_end = Some((own_cpu_time(), kernel::scheduled_self(), Sockets::read()));
             if let Some(window) = self.tally.window {
-                // A stall that goes on is judged by what is known now; how the wait for the last answers goes is no part of it.
+                // A stall that goes on is judged by what is known now; how the wait for the last answers goes is no
+                // part of it.
                 self.stalls = self.watch.end(window.start, window.end);
             }
         }
@@ -324,7 +335,8 @@ impl Generator {
         self.unopened > 0 && (waiting < UNANSWERED || now > self.opened_at + OPEN_WAIT_NS)
     }
 
-    /// The report, once the window is over and nothing is under way, or what is under way has been waited for long enough.
+    /// The report, once the window is over and nothing is under way, or what is under way has been waited for long
+    /// enough.
     fn finished(&mut self, now: u64) -> Option<Reply> {
         let (window, at_end) = (self.tally.window?, self.at_end?);
         if self.busy > 0 && now < window.end + DRAIN_NS {

@@ -1,6 +1,8 @@
-//! HTTP/1.1 answers as a client reads them: in pieces of any size, of any status, framed in any of the ways of RFC 9112.
+//! HTTP/1.1 answers as a client reads them: in pieces of any size, of any status, framed in any of the ways of
+//! RFC 9112.
 //!
-//! The parser keeps no body. It tells where an answer ends, what its status was, and whether the connection can be used again.
+//! The parser keeps no body. It tells where an answer ends, what its status was, and whether the connection can be used
+//! again.
 
 use thiserror::Error;
 
@@ -70,8 +72,8 @@ enum Framing {
     UntilClose,
 }
 
-/// The head that was parsed last, as bytes and as meaning. A server that is asked for the same file answers with the same head for a
-/// second at a time (its Date field), and comparing is ten times cheaper than parsing.
+/// The head that was parsed last, as bytes and as meaning. A server that is asked for the same file answers with the
+/// same head for a second at a time (its Date field), and comparing is ten times cheaper than parsing.
 #[derive(Debug, Default)]
 pub struct HeadCache {
     bytes: Vec<u8>,
@@ -225,7 +227,8 @@ impl Parser {
         };
     }
 
-    /// Reads to a line end, keeping what came so far; the line without its end, and how many bytes of this piece it took.
+    /// Reads to a line end, keeping what came so far; the line without its end, and how many bytes of this piece it
+    /// took.
     fn take_line(&mut self, piece: &[u8]) -> Result<Option<(Vec<u8>, usize)>, BadAnswer> {
         let end = piece.iter().position(|&b| b == b'\n');
         let used = end.map_or(piece.len(), |i| i + 1);
@@ -249,10 +252,12 @@ impl Parser {
         self.state = match self.state {
             State::ChunkEnd if line.is_empty() => State::ChunkSize,
             // Hexadecimal digits, perhaps followed by blanks and an extension.
-            State::ChunkSize => match line.split(|&b| b == b';').next().and_then(|size| number(size, 16)).ok_or(BadAnswer::Chunk)? {
-                0 => State::Trailer,
-                left => State::ChunkData { left },
-            },
+            State::ChunkSize => {
+                match line.split(|&b| b == b';').next().and_then(|size| number(size, 16)).ok_or(BadAnswer::Chunk)? {
+                    0 => State::Trailer,
+                    left => State::ChunkData { left },
+                }
+            }
             State::Trailer if line.is_empty() => return Ok(true),
             State::Trailer => State::Trailer,
             _ => return Err(BadAnswer::Chunk),
@@ -300,7 +305,11 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
             }
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
             // Only when the last coding is chunked does the framing tell the end (RFC 9112, 6.3).
-            coded = field.value.rsplit(|&b| b == b',').next().map(|last| last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+            coded = field
+                .value
+                .rsplit(|&b| b == b',')
+                .next()
+                .map(|last| last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
         } else if field.name.eq_ignore_ascii_case("connection") {
             for word in field.value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
                 if word.eq_ignore_ascii_case(b"close") {
@@ -313,7 +322,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
     }
     head.framing = match (coded, length_field) {
         (Some(true), length) => {
-            // Both is a sign of a confused sender: read it as chunked and do not use the connection again (RFC 9112, 6.1).
+            // Both is a sign of a confused sender: read it as chunked and do not use the connection again (RFC 9112,
+            // 6.1).
             head.keep_alive &= length.is_none();
             Framing::Chunked
         }
@@ -325,7 +335,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
 
 /// A number of digits only, but for blanks around them: no sign.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
-    let digits = std::str::from_utf8(text.trim_ascii()).ok().filter(|digits| digits.chars().all(|c| c.is_digit(radix)))?;
+    let digits =
+        std::str::from_utf8(text.trim_ascii()).ok().filter(|digits| digits.chars().all(|c| c.is_digit(radix)))?;
     u64::from_str_radix(digits, radix).ok()
 }
 

@@ -65,7 +65,10 @@ pub struct Scheduled {
 impl Scheduled {
     /// This, less what it was before.
     pub fn since(self, before: Scheduled) -> Scheduled {
-        Scheduled { run_ns: self.run_ns.saturating_sub(before.run_ns), wait_ns: self.wait_ns.saturating_sub(before.wait_ns) }
+        Scheduled {
+            run_ns: self.run_ns.saturating_sub(before.run_ns),
+            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
+        }
     }
 }
 
@@ -119,7 +122,8 @@ mod tests {
         let sockstat = "sockets: used 15\nTCP: inuse 1 orphan 0 tw 27 alloc 1 mem 279\nUDP: inuse 0 mem 0\n";
         assert_eq!(time_wait(sockstat), Some(27));
         assert_eq!(time_wait("TCP6: inuse 1 tw 3\n"), None);
-        let netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 22 33\nIpExt: InNoRoutes\nIpExt: 5\n";
+        let netstat =
+            "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 22 33\nIpExt: InNoRoutes\nIpExt: 5\n";
         assert_eq!(netstat_counter(netstat, "TcpExt", "ListenOverflows"), Some(22));
         assert_eq!(netstat_counter(netstat, "TcpExt", "ListenDrops"), Some(33));
         assert_eq!(netstat_counter(netstat, "IpExt", "InNoRoutes"), Some(5));

@@ -1,7 +1,7 @@
 //! A web server under load: ours, nginx, Apache, or one of the user's own, asked for one file over many connections.
 //!
-//! [`Web`] is the workload. [`generator`] makes the load, in processes of their own; [`static_server`] is the default server, in
-//! another; [`settings`] reads what can be set.
+//! [`Web`] is the workload. [`generator`] makes the load, in processes of their own; [`static_server`] is the default
+//! server, in another; [`settings`] reads what can be set.
 
 pub mod apache;
 pub mod connection;
@@ -68,8 +68,8 @@ pub fn missing(settings: &Settings) -> Option<String> {
 }
 
 impl<'a> Web<'a> {
-    /// A workload that is not started yet. `prefix` are the words before a private server's command; `cpus` is how many CPUs the
-    /// server and its clients may use together.
+    /// A workload that is not started yet. `prefix` are the words before a private server's command; `cpus` is how many
+    /// CPUs the server and its clients may use together.
     pub fn new(settings: Settings, scratch: &'a mut Scratch, prefix: &[String], cpus: usize) -> Self {
         Web {
             settings,
@@ -83,7 +83,8 @@ impl<'a> Web<'a> {
         }
     }
 
-    /// What the server calls itself, usually with its version. Empty before [`Workload::start`], and where it does not tell.
+    /// What the server calls itself, usually with its version. Empty before [`Workload::start`], and where it does not
+    /// tell.
     pub fn described(&self) -> &str {
         self.running.as_ref().map_or("", |running| &running.software)
     }
@@ -96,7 +97,9 @@ impl<'a> Web<'a> {
     fn loads(&self, params: &Params, generators: usize) -> Result<Vec<Load>, WorkloadError> {
         let running = self.running()?;
         let connections = params.int("connections").unwrap_or(1).max(1) as usize;
-        let share = |whole: u64, i: usize| (whole * (i as u64 + 1) / generators as u64) - (whole * i as u64 / generators as u64);
+        let share = |whole: u64, i: usize| {
+            (whole * (i as u64 + 1) / generators as u64) - (whole * i as u64 / generators as u64)
+        };
         let load = |i: usize| Load {
             address: running.address,
             host: running.host.clone(),
@@ -147,7 +150,8 @@ impl<'a> Web<'a> {
         self.settings.rate.map_or(TRIAL, |rate| TRIAL.max(Duration::from_secs_f64((5.0 / rate).min(5.0))))
     }
 
-    /// Finds out how many generators a step needs until the client is not the limit, or until another one no longer helps.
+    /// Finds out how many generators a step needs until the client is not the limit, or until another one no longer
+    /// helps.
     fn generators_for(&mut self, params: &Params) -> Result<usize, WorkloadError> {
         if let Some(&known) = self.generators.get(params) {
             return Ok(known);
@@ -236,13 +240,20 @@ impl Window {
         let own = errors.iter().find(|(kind, _)| errors::is_clients_own(kind));
         let wanting = own.map(|(kind, n)| {
             let waiting = self.reports.iter().map(|r| r.time_wait).max().unwrap_or(0);
-            format!("the load generator lacked something of its own {n} times ({kind}; {waiting} sockets in TIME_WAIT, {} local ports for one address); keepalive=on or source=spread avoids it", kernel::local_ports())
+            format!(
+                "the load generator lacked something of its own {n} times ({kind}; {waiting} sockets in TIME_WAIT, \
+                {} local ports for one address); keepalive=on or source=spread avoids it",
+                kernel::local_ports()
+            )
         });
         ClientReport {
             cpu_seconds: self.reports.iter().map(|r| r.cpu_ns).sum::<u64>() as f64 / 1e9,
             cpus: self.account.cpus,
             generators: self.reports.len(),
-            stalls: stalls.into_iter().map(|s| Stall { at_s: s.at as f64 / 1e9, length_s: s.length as f64 / 1e9, why: s.why }).collect(),
+            stalls: stalls
+                .into_iter()
+                .map(|s| Stall { at_s: s.at as f64 / 1e9, length_s: s.length as f64 / 1e9, why: s.why })
+                .collect(),
             saturated: wanting.or_else(|| self.account.saturated()).or(missed),
             time_wait: self.reports.iter().map(|r| r.time_wait).max().unwrap_or(0),
             listen_overflows: self.reports.iter().map(|r| r.listen_overflows).max().unwrap_or(0),
@@ -285,7 +296,12 @@ impl Workload for Web<'_> {
         self.pool.stamps()
     }
 
-    fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
+    fn step_observed(
+        &mut self,
+        params: &Params,
+        length: Duration,
+        begun: &mut dyn FnMut(),
+    ) -> Result<Step, WorkloadError> {
         let generators = self.generators_for(params)?;
         let window = self.window(params, generators, WARM_UP, length, begun)?.answered(length)?;
         Ok(window.step(self.settings.rate))

@@ -33,8 +33,8 @@ fn configuration(plan: &Plan) -> String {
     framed((run, root), &main, ("warn", 8192), &http, &format!("{port} backlog={backlog}"), location)
 }
 
-/// A configuration of one server on 127.0.0.1, with lines for each of its parts. Every path
-/// that nginx writes to is in its own directory or a descriptor that it was given; connections live as long as the client wants.
+/// A configuration of one server on 127.0.0.1, with lines for each of its parts. Every path that nginx writes to is in
+/// its own directory or a descriptor that it was given; connections live as long as the client wants.
 pub(crate) fn framed(
     (run, root): (&Path, &Path),
     main: &str,
@@ -72,6 +72,10 @@ http {{
 /// What makes a proxy of it: where it gets files, over connections that it keeps.
 fn proxy(plan: &Plan) -> (String, &'static str) {
     let Some(backend) = plan.backend else { return Default::default() };
-    let upstream = format!("    upstream backend {{ server {backend}; keepalive 128; keepalive_requests 1000000000; }}\n");
-    (upstream, "        location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }\n")
+    let upstream =
+        format!("    upstream backend {{ server {backend}; keepalive 128; keepalive_requests 1000000000; }}\n");
+    (
+        upstream,
+        "        location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }\n",
+    )
 }

@@ -56,13 +56,15 @@ impl Pool {
             command.stderr(Stdio::null());
             self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
             let started = Pipes::start(&mut command, scratch);
-            let (process, pipes) = started.map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
+            let (process, pipes) =
+                started.map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
             self.generators.push(Generator { process, pipes });
         }
         Ok(())
     }
 
-    /// Makes the loads, one per generator, for a warm-up and then a window; a report each. Calls `begun` when all are connected.
+    /// Makes the loads, one per generator, for a warm-up and then a window; a report each. Calls `begun` when all are
+    /// connected.
     pub fn run(
         &mut self,
         loads: &[Load],
@@ -78,7 +80,10 @@ impl Pool {
         for generator in generators.iter_mut() {
             let Reply::Ready = generator.reply(deadline)? else { return Err(confused()) };
         }
-        let order = Order::Measure { start_ns: now_ns() + LEAD_NS + warm_up.as_nanos() as u64, length_ns: length.as_nanos() as u64 };
+        let order = Order::Measure {
+            start_ns: now_ns() + LEAD_NS + warm_up.as_nanos() as u64,
+            length_ns: length.as_nanos() as u64,
+        };
         for generator in generators.iter_mut() {
             generator.order(&order)?;
         }
@@ -119,9 +124,9 @@ impl Generator {
                 Ok(Reply::Cannot(why)) => Err(WorkloadError::Failed(why)),
                 reply => reply.map_err(|_| confused()),
             },
-            Err(RecvTimeoutError::Timeout) => {
-                Err(WorkloadError::Failed("a load generator did not answer in time; it may have been stopped".to_owned()))
-            }
+            Err(RecvTimeoutError::Timeout) => Err(WorkloadError::Failed(
+                "a load generator did not answer in time; it may have been stopped".to_owned(),
+            )),
             _ => Err(self.gone()),
         }
     }

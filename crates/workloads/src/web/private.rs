@@ -1,4 +1,5 @@
-//! Web servers of our own: started from the scratch directory on a free port of 127.0.0.1, unprivileged, ready when they answer.
+//! Web servers of our own: started from the scratch directory on a free port of 127.0.0.1, unprivileged, ready when
+//! they answer.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -49,11 +50,19 @@ pub struct Running {
 }
 
 /// Starts the server that the settings name, or checks that the user's own answers.
-pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus: usize) -> Result<Running, WorkloadError> {
+pub fn start(
+    settings: &Settings,
+    scratch: &mut Scratch,
+    prefix: &[String],
+    cpus: usize,
+) -> Result<Running, WorkloadError> {
     if let Server::Url(url) = &settings.server {
         let Answered { status, software } = ask_own(url).map_err(WorkloadError::Missing)?;
         if status >= 400 {
-            return Err(WorkloadError::Failed(format!("{} answers with status {status}; name a page that exists", url.text)));
+            return Err(WorkloadError::Failed(format!(
+                "{} answers with status {status}; name a page that exists",
+                url.text
+            )));
         }
         return Ok(Running {
             server: None,
@@ -65,20 +74,29 @@ pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus
             software,
         });
     }
-    let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
+    let failed =
+        |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let root = scratch.path().join("web-root");
     // Bytes that do not compress to nothing, the same in every run.
     let mut random = fastrand::Rng::with_seed(4);
     let content: Vec<u8> = (0..settings.size).map(|_| random.alphanumeric() as u8).collect();
-    server_dir::make_passable(&root).and_then(|()| server_dir::write_readable(&root.join(FILE), &content)).map_err(failed)?;
+    server_dir::make_passable(&root)
+        .and_then(|()| server_dir::write_readable(&root.join(FILE), &content))
+        .map_err(failed)?;
     start_again(settings, scratch, prefix, cpus)
 }
 
-/// Starts the private server that [`start`] started and that was stopped since, with a directory of its own and the file that is there.
+/// Starts the private server that [`start`] started and that was stopped since, with a directory of its own and the
+/// file that is there.
 ///
 /// # Errors
 /// As for [`start`].
-pub fn start_again(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus: usize) -> Result<Running, WorkloadError> {
+pub fn start_again(
+    settings: &Settings,
+    scratch: &mut Scratch,
+    prefix: &[String],
+    cpus: usize,
+) -> Result<Running, WorkloadError> {
     let root = scratch.path().join("web-root");
     if !settings.proxy {
         return start_private(settings, &root, "web-server", None, scratch, prefix, cpus);
@@ -106,11 +124,15 @@ fn start_private(
     prefix: &[String],
     cpus: usize,
 ) -> Result<Running, WorkloadError> {
-    let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
+    let failed =
+        |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
     for _ in 0..ATTEMPTS {
-        let free = (0..).map(|n| scratch.path().join(format!("{name}-{n}"))).find(|path| std::fs::symlink_metadata(path).is_err());
-        let dir = ServerDir::make(free.unwrap_or_else(|| scratch.path().join(name)), Account::for_server(ACCOUNTS)).map_err(failed)?;
+        let free = (0..)
+            .map(|n| scratch.path().join(format!("{name}-{n}")))
+            .find(|path| std::fs::symlink_metadata(path).is_err());
+        let dir = ServerDir::make(free.unwrap_or_else(|| scratch.path().join(name)), Account::for_server(ACCOUNTS))
+            .map_err(failed)?;
         let run = dir.hand_over("run").map_err(failed)?;
         let plan = Plan {
             dir: &dir,
@@ -138,9 +160,9 @@ enum Attempt {
 
 /// How many requests the server can work on at a time.
 ///
-/// A server with an event loop gets half of the CPUs, so that the client has the other half: with more, both compete for the same
-/// CPUs and the figure is of their competition. Apache with a process or thread per connection needs as many as there are
-/// connections, or the rest of the connections would never be answered.
+/// A server with an event loop gets half of the CPUs, so that the client has the other half: with more, both compete
+/// for the same CPUs and the figure is of their competition. Apache with a process or thread per connection needs as
+/// many as there are connections, or the rest of the connections would never be answered.
 fn workers(settings: &Settings, cpus: usize) -> usize {
     settings.workers.unwrap_or(match settings.server {
         Server::Apache(mpm) => mpm.least_workers().max(settings.most_connections()),
@@ -150,7 +172,9 @@ fn workers(settings: &Settings, cpus: usize) -> usize {
 
 fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &[String]) -> Result<Running, Attempt> {
     let error = Attempt::Error;
-    let own = |e: std::io::Error| error(WorkloadError::Failed(format!("this program could not be copied to run behind the prefix: {e}")));
+    let own = |e: std::io::Error| {
+        error(WorkloadError::Failed(format!("this program could not be copied to run behind the prefix: {e}")))
+    };
     let program = match settings.server {
         Server::Nginx => nginx::command(plan).map_err(error)?,
         Server::Apache(mpm) => apache::command(plan, mpm).map_err(error)?,
@@ -168,7 +192,8 @@ fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &
     let port = if is_embedded { embedded_port(&mut server) } else { Some(plan.port) };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(plan.port)));
     let path = format!("/{FILE}");
-    let ready = port.map_or(Err("it ended before it was ready".to_owned()), |_| wait_until_it_answers(&mut server, address, &path));
+    let ready = port
+        .map_or(Err("it ended before it was ready".to_owned()), |_| wait_until_it_answers(&mut server, address, &path));
     let software = match ready {
         Ok(software) => software,
         Err(why) => {
@@ -179,7 +204,15 @@ fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &
             return Err(if taken { Attempt::PortTaken(sentence) } else { error(WorkloadError::Failed(sentence)) });
         }
     };
-    Ok(Running { server: Some(server), backend: None, address, host: address.to_string(), path, workers: Some(plan.workers), software })
+    Ok(Running {
+        server: Some(server),
+        backend: None,
+        address,
+        host: address.to_string(),
+        path,
+        workers: Some(plan.workers),
+        software,
+    })
 }
 
 /// The server's name in sentences.
@@ -194,8 +227,8 @@ pub fn server_name(server: &Server) -> String {
     }
 }
 
-/// The embedded server. Behind a prefix `/proc/self/exe` would be the prefix's own program, and our own file may lie where an
-/// unprivileged user cannot reach it, so a copy is run.
+/// The embedded server. Behind a prefix `/proc/self/exe` would be the prefix's own program, and our own file may lie
+/// where an unprivileged user cannot reach it, so a copy is run.
 fn embedded(plan: &Plan, behind_prefix: bool) -> std::io::Result<Command> {
     let mut command = worker::command(static_server::NAME);
     if behind_prefix {
@@ -251,8 +284,9 @@ const MOST_NAME: usize = 100;
 
 /// Asks a server of the user's own, or says what to do when it does not answer.
 pub fn ask_own(url: &Url) -> Result<Answered, String> {
-    ask(url.address, &url.host, &url.path)
-        .map_err(|why| format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text))
+    ask(url.address, &url.host, &url.path).map_err(|why| {
+        format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text)
+    })
 }
 
 /// Asks once.
@@ -282,7 +316,8 @@ fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, String> 
     once().map_err(|e| e.to_string())?
 }
 
-/// What a server calls itself in the head of an answer. It becomes a part of a record's list of settings, whose signs it must not have.
+/// What a server calls itself in the head of an answer. It becomes a part of a record's list of settings, whose signs
+/// it must not have.
 fn software(head: &[u8]) -> String {
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut answer = httparse::Response::new(&mut fields);
@@ -317,7 +352,9 @@ mod tests {
 
     #[test]
     fn a_server_tells_its_version_in_its_answers() {
-        let of = |field: &str| software(format!("HTTP/1.1 200 OK\r\nDate: now\r\n{field}\r\nserver answer, Server: x").as_bytes());
+        let of = |field: &str| {
+            software(format!("HTTP/1.1 200 OK\r\nDate: now\r\n{field}\r\nserver answer, Server: x").as_bytes())
+        };
         assert_eq!(of("Server: nginx/1.22.1\r\n"), "nginx/1.22.1");
         assert_eq!(of("server:  Apache/2.4.57 (Debian) \r\n"), "Apache/2.4.57 (Debian)");
         assert_eq!(of(""), "");

@@ -1,5 +1,5 @@
-//! What the conducting process and a load generator tell each other: one JSON object a line, over the generator's standard input and
-//! output. Times are nanoseconds of the monotonic clock, which all processes of a host share.
+//! What the conducting process and a load generator tell each other: one JSON object a line, over the generator's
+//! standard input and output. Times are nanoseconds of the monotonic clock, which all processes of a host share.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -42,7 +42,8 @@ pub fn parse(bytes: &[u8]) -> Parsed {
     for field in request.headers.iter() {
         if field.name.eq_ignore_ascii_case("connection") {
             for word in field.value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
-                keep_alive = word.eq_ignore_ascii_case(b"keep-alive") || keep_alive && !word.eq_ignore_ascii_case(b"close");
+                keep_alive =
+                    word.eq_ignore_ascii_case(b"keep-alive") || keep_alive && !word.eq_ignore_ascii_case(b"close");
             }
         }
         // A body would have to be read past; nothing that is served here takes one.
@@ -60,7 +61,9 @@ pub fn parse(bytes: &[u8]) -> Parsed {
         Some("HEAD") => true,
         _ => return Parsed::Bad(405),
     };
-    let Some(path) = request.path.and_then(|p| decode(p.split(['?', '#']).next().unwrap_or(p).as_bytes())) else { return Parsed::Bad(400) };
+    let Some(path) = request.path.and_then(|p| decode(p.split(['?', '#']).next().unwrap_or(p).as_bytes())) else {
+        return Parsed::Bad(400);
+    };
     Parsed::Whole(Wanted { path, head_only, keep_alive, length })
 }
 
@@ -99,7 +102,10 @@ mod tests {
     fn a_request_says_what_it_wants_and_whether_to_stay() {
         let first = "GET /a%20b.html?x=1 HTTP/1.1\r\nHost: h\r\n\r\n";
         let w = whole(&format!("{first}GET /next"));
-        assert_eq!((w.path.as_slice(), w.head_only, w.keep_alive, w.length), (&b"/a b.html"[..], false, true, first.len()));
+        assert_eq!(
+            (w.path.as_slice(), w.head_only, w.keep_alive, w.length),
+            (&b"/a b.html"[..], false, true, first.len())
+        );
         assert!(whole("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n").head_only);
         assert!(!whole("GET / HTTP/1.1\r\nHost: h\r\nConnection: Close\r\n\r\n").keep_alive);
         assert!(!whole("GET / HTTP/1.0\r\n\r\n").keep_alive);

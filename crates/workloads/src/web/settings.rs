@@ -59,7 +59,8 @@ impl Reach {
     fn refusal(self) -> &'static str {
         match self {
             Reach::Host => {
-                "load is put only on addresses of this host: 127.0.0.1, [::1] or localhost; for another host see `fingerpost load`"
+                "load is put only on addresses of this host: 127.0.0.1, [::1] or localhost; for another host see \
+                 `fingerpost load`"
             }
             Reach::Private => "its address is a public one; where you may load that server, say so with --public",
             Reach::Anywhere => "no server has such an address",
@@ -70,7 +71,9 @@ impl Reach {
 fn is_private(ip: IpAddr) -> bool {
     match ip {
         // 100.64.0.0/10 is what RFC 6598 sets aside for use within networks.
-        IpAddr::V4(v4) => v4.is_private() || v4.is_link_local() || (v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64),
+        IpAddr::V4(v4) => {
+            v4.is_private() || v4.is_link_local() || (v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64)
+        }
         IpAddr::V6(v6) => v6.is_unique_local() || v6.is_unicast_link_local(),
     }
 }
@@ -104,8 +107,8 @@ pub struct Settings {
 
 /// The most connections of a step.
 pub const MAX_CONNECTIONS: usize = 1000;
-/// A private server's accept queue has room for every connection of the largest step: the servers' own 511 would turn away some of
-/// 1000 that come at once, which then come again after a second.
+/// A private server's accept queue has room for every connection of the largest step: the servers' own 511 would turn
+/// away some of 1000 that come at once, which then come again after a second.
 const BACKLOG: i64 = 1024;
 /// The largest file.
 const MAX_SIZE: i64 = 1 << 30;
@@ -137,7 +140,9 @@ impl Settings {
         };
         let elsewhere = |url: &Url| url.address.is_ipv6() || !url.address.ip().is_loopback();
         if spread && matches!(&server, Server::Url(url) if elsewhere(url)) {
-            return refused("source=spread uses the addresses of 127.0.0.0/8; it reaches neither another host nor an IPv6 address");
+            return refused(
+                "source=spread uses the addresses of 127.0.0.0/8; it reaches neither another host nor an IPv6 address",
+            );
         }
         let proxy = match text(params, "backend").as_deref() {
             None | Some("none") => false,
@@ -169,11 +174,16 @@ impl Settings {
         common = match &self.server {
             Server::Embedded => common.with("server", "embedded").with("size", self.size as i64),
             Server::Nginx => common.with("server", "nginx").with("size", self.size as i64),
-            Server::Apache(mpm) => common.with("server", "apache").with("mpm", mpm.name()).with("size", self.size as i64),
+            Server::Apache(mpm) => {
+                common.with("server", "apache").with("mpm", mpm.name()).with("size", self.size as i64)
+            }
             Server::Url(url) => common.with("server", url.text.as_str()),
         };
         if let Some(rate) = self.rate {
-            common = common.with("rate", if rate.fract() == 0.0 { Param::Int(rate as i64) } else { Param::Text(rate.to_string()) });
+            common = common.with(
+                "rate",
+                if rate.fract() == 0.0 { Param::Int(rate as i64) } else { Param::Text(rate.to_string()) },
+            );
         }
         for (key, set) in [("requests", self.requests), ("workers", self.workers.map(|n| n as u64))] {
             common = set.into_iter().fold(common, |common, n| common.with(key, n as i64));
@@ -238,7 +248,9 @@ fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
     if let Some(url) = text(params, "url") {
         for key in ["server", "mpm", "size", "workers", "backlog", "backend"] {
             if params.get(key).is_some() {
-                return refused(&format!("{key} is for servers that are started privately; leave it out together with url"));
+                return refused(&format!(
+                    "{key} is for servers that are started privately; leave it out together with url"
+                ));
             }
         }
         return Ok(Server::Url(parse_url(&url, reach)?));
@@ -272,9 +284,13 @@ pub fn parse_url(text: &str, reach: Reach) -> Result<Url, WorkloadError> {
     };
     let path = path.split('#').next().unwrap_or("/").to_owned();
     let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => {
-            (name, port.parse::<u16>().ok().filter(|p| *p > 0).ok_or_else(|| refuse("the port is no number from 1 to 65535"))?)
-        }
+        Some((name, port)) if !port.ends_with(']') => (
+            name,
+            port.parse::<u16>()
+                .ok()
+                .filter(|p| *p > 0)
+                .ok_or_else(|| refuse("the port is no number from 1 to 65535"))?,
+        ),
         _ => (host, 80),
     };
     let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
@@ -307,10 +323,18 @@ mod tests {
 
     #[test]
     fn another_host_is_loaded_where_that_was_asked_for_and_a_public_one_where_it_was_said_to_be_ones_own() {
-        let of = |url: &str, reach| super::parse_url(url, reach).map(|url| url.address.to_string()).map_err(|e| e.to_string());
-        for private in
-            ["10.1.2.3:80", "172.31.0.1:80", "192.168.0.1:80", "100.127.255.254:80", "169.254.1.1:80", "[fd00::1]:80", "[fe80::1]:80"]
-        {
+        let of = |url: &str, reach| {
+            super::parse_url(url, reach).map(|url| url.address.to_string()).map_err(|e| e.to_string())
+        };
+        for private in [
+            "10.1.2.3:80",
+            "172.31.0.1:80",
+            "192.168.0.1:80",
+            "100.127.255.254:80",
+            "169.254.1.1:80",
+            "[fd00::1]:80",
+            "[fe80::1]:80",
+        ] {
             let url = format!("http://{private}/x");
             assert_eq!(of(&url, Reach::Private).unwrap(), private);
             assert!(of(&url, Reach::Host).unwrap_err().contains("fingerpost load"), "{url}");
@@ -371,13 +395,22 @@ mod tests {
         let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
         assert_eq!(steps[0], "connections=1 keepalive=on server=embedded size=1K");
         assert_eq!(steps.len(), 4);
-        let s =
-            settings(&[("server", "apache"), ("mpm", "prefork"), ("connections", "100"), ("requests", "100000"), ("keepalive", "both")])
-                .unwrap();
+        let s = settings(&[
+            ("server", "apache"),
+            ("mpm", "prefork"),
+            ("connections", "100"),
+            ("requests", "100000"),
+            ("keepalive", "both"),
+        ])
+        .unwrap();
         let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
         assert_eq!(steps[1], "connections=100 keepalive=off mpm=prefork requests=100000 server=apache size=1K");
         let short = settings(&[("backlog", "8"), ("connections", "1")]).unwrap().steps();
-        assert_eq!(short[0].to_string(), "backlog=8 connections=1 keepalive=on server=embedded size=1K", "stated when it was changed");
+        assert_eq!(
+            short[0].to_string(),
+            "backlog=8 connections=1 keepalive=on server=embedded size=1K",
+            "stated when it was changed"
+        );
         assert_eq!(settings(&[("connections", "10,1,10")]).unwrap().connections, [1, 10]);
         assert_eq!(settings(&[("rate", "0.5")]).unwrap().rate, Some(0.5));
         for (wrong, word) in [

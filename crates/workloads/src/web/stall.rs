@@ -1,7 +1,7 @@
 //! Stalls of the client: times in which nothing completed, and why.
 //!
-//! The article's client stalled and nobody knew why. Here the state of every connection and the kernel's counters are noted while the
-//! stall lasts, for afterwards there is nothing left to see.
+//! The article's client stalled and nobody knew why. Here the state of every connection and the kernel's counters are
+//! noted while the stall lasts, for afterwards there is nothing left to see.
 
 use super::kernel::{self, Scheduled, Sockets};
 use super::protocol::StallNs;
@@ -52,12 +52,16 @@ pub struct Evidence {
 /// The cause as far as the evidence goes, in one sentence.
 pub fn explain(e: &Evidence) -> String {
     let ms = |ns: u64| ns as f64 / 1e6;
-    // The kernel's figure reaches back to a little before the stall, so it only says why the generator did not run, not whether.
+    // The kernel's figure reaches back to a little before the stall, so it only says why the generator did not run, not
+    // whether.
     if e.absent_ns * 2 > e.length_ns {
         return if e.cpu_wait_ns * 2 > e.absent_ns {
             format!("the load generator itself waited {:.0} ms for a CPU", ms(e.cpu_wait_ns.min(e.absent_ns)))
         } else {
-            format!("the load generator did not run for {:.0} ms: it was stopped, or the host gave this guest no CPU", ms(e.absent_ns))
+            format!(
+                "the load generator did not run for {:.0} ms: it was stopped, or the host gave this guest no CPU",
+                ms(e.absent_ns)
+            )
         };
     }
     let Some(doing) = &e.doing else { return "it was over before the connections were looked at".to_owned() };
@@ -73,7 +77,9 @@ pub fn explain(e: &Evidence) -> String {
     }
     let overflow = match e.overflows {
         0 => String::new(),
-        n => format!("; the server's accept queue overflowed {n} times, and a connection turned away is tried again after 1 s"),
+        n => format!(
+            "; the server's accept queue overflowed {n} times, and a connection turned away is tried again after 1 s"
+        ),
     };
     if doing.connecting * 2 > busy {
         return format!("{} of {busy} connections waited to be established{overflow}", doing.connecting);
@@ -85,7 +91,8 @@ pub fn explain(e: &Evidence) -> String {
         return format!("{} of {busy} requests were sent and the server answered none{overflow}", doing.waiting);
     }
     format!(
-        "{} connections were being established, {} waited for an answer, {} were within one, {} paused after an error{overflow}",
+        "{} connections were being established, {} waited for an answer, {} were within one, {} paused after an \
+         error{overflow}",
         doing.connecting, doing.waiting, doing.receiving, doing.pausing
     )
 }
@@ -228,12 +235,18 @@ mod tests {
             evidence(doing)
         };
         assert!(
-            explain(&Evidence { absent_ns: 950 * MS, cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("waited 900 ms for a CPU")
+            explain(&Evidence { absent_ns: 950 * MS, cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) })
+                .contains("waited 900 ms for a CPU")
         );
         assert!(explain(&Evidence { cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("answered none"));
-        assert!(explain(&Evidence { absent_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("did not run for 900 ms"));
+        assert!(
+            explain(&Evidence { absent_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("did not run for 900 ms")
+        );
         let overflow = explain(&Evidence { overflows: 3, ..all(|d| d.connecting = 100) });
-        assert!(overflow.contains("100 of 100 connections waited to be established") && overflow.contains("overflowed 3 times"));
+        assert!(
+            overflow.contains("100 of 100 connections waited to be established")
+                && overflow.contains("overflowed 3 times")
+        );
         assert!(!explain(&all(|d| d.connecting = 100)).contains("overflowed"));
         let ports = explain(&all(|d| {
             d.pausing = 10;

@@ -1,7 +1,7 @@
 //! A small static web server: GET and HEAD, persistent connections, one event loop per worker thread.
 //!
-//! What it serves is a [`Content`]: a directory here, an object database elsewhere. It is the default server of the web workload, where
-//! it always is a process of its own ([`main`]).
+//! What it serves is a [`Content`]: a directory here, an object database elsewhere. It is the default server of the web
+//! workload, where it always is a process of its own ([`main`]).
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -31,15 +31,20 @@ const SMALL: u64 = 64 << 10;
 /// Connections that one wake-up accepts, so that other workers get some and requests are not starved.
 const ACCEPTS: usize = 16;
 
-/// The process: `DIRECTORY WORKERS BACKLOG`. Serves a directory on a free port of 127.0.0.1, and prints `ready PORT` when it answers.
+/// The process: `DIRECTORY WORKERS BACKLOG`. Serves a directory on a free port of 127.0.0.1, and prints `ready PORT`
+/// when it answers.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let served = || -> Result<(), String> {
-        let [root, workers, backlog] = args.as_slice() else { return Err("it takes DIRECTORY WORKERS BACKLOG".to_owned()) };
-        let number =
-            |word: &OsString| word.to_str().and_then(|w| w.parse::<usize>().ok()).ok_or(format!("{} is no number", word.display()));
+        let [root, workers, backlog] = args.as_slice() else {
+            return Err("it takes DIRECTORY WORKERS BACKLOG".to_owned());
+        };
+        let number = |word: &OsString| {
+            word.to_str().and_then(|w| w.parse::<usize>().ok()).ok_or(format!("{} is no number", word.display()))
+        };
         let (workers, backlog) = (number(workers)?, number(backlog)?);
         let content = Directory::open(root.as_ref()).map_err(|e| format!("cannot serve {}: {e}", root.display()))?;
-        let listener = listen("127.0.0.1:0".parse().expect("a constant"), backlog as i32).map_err(|e| format!("cannot listen: {e}"))?;
+        let listener = listen("127.0.0.1:0".parse().expect("a constant"), backlog as i32)
+            .map_err(|e| format!("cannot listen: {e}"))?;
         let port = listener.local_addr().map_err(|e| format!("cannot tell the port: {e}"))?.port();
         println!("ready {port}");
         io::stdout().flush().map_err(|e| format!("cannot tell that it is ready: {e}"))?;
@@ -61,8 +66,11 @@ pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
 pub fn serve(listener: &TcpListener, workers: usize, content: &dyn Content) -> io::Result<()> {
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            // Where the system refuses another thread (RLIMIT_NPROC), the process ends, for the others serve without end.
-            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, || Worker::new(listener, content).and_then(Worker::run)) {
+            // Where the system refuses another thread (RLIMIT_NPROC), the process ends, for the others serve without
+            // end.
+            if let Err(e) =
+                std::thread::Builder::new().spawn_scoped(scope, || Worker::new(listener, content).and_then(Worker::run))
+            {
                 eprintln!("the embedded web server: cannot start {workers} worker threads: {e}");
                 std::process::exit(1);
             }
@@ -108,7 +116,11 @@ impl<'a> Worker<'a> {
         let mut swept = Instant::now();
         loop {
             events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&Timespec { tv_sec: 5, tv_nsec: 0 })) {
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                Some(&Timespec { tv_sec: 5, tv_nsec: 0 }),
+            ) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
@@ -146,8 +158,15 @@ impl<'a> Worker<'a> {
             if self.connections.len() <= number {
                 self.connections.resize_with(number + 1, || None);
             }
-            self.connections[number] =
-                Some(Connection { socket, input: Vec::new(), output: Vec::new(), sent: 0, file: None, close_after: false, used: now });
+            self.connections[number] = Some(Connection {
+                socket,
+                input: Vec::new(),
+                output: Vec::new(),
+                sent: 0,
+                file: None,
+                close_after: false,
+                used: now,
+            });
         }
         Ok(())
     }
@@ -179,7 +198,8 @@ impl<'a> Worker<'a> {
 }
 
 impl Connection {
-    /// Reads and answers what is there; false when the connection is over. `ends` tells that the client's end of the stream is there too.
+    /// Reads and answers what is there; false when the connection is over. `ends` tells that the client's end of the
+    /// stream is there too.
     fn work(&mut self, buffer: &mut [u8], content: &dyn Content, date: &str, ends: bool) -> bool {
         // What was left from before is answered first.
         let mut more = true;
@@ -193,8 +213,8 @@ impl Connection {
                 Ok(0) => return false,
                 Ok(n) => {
                     self.input.extend_from_slice(&buffer[..n]);
-                    // A short read took all there was. To look again would let a client that answers fast keep the loop to itself
-                    // while the others wait; what comes from now on makes an event of its own.
+                    // A short read took all there was. To look again would let a client that answers fast keep the loop
+                    // to itself while the others wait; what comes from now on makes an event of its own.
                     more = n == buffer.len() || ends;
                 }
                 Err(Errno::AGAIN) => return true,
@@ -260,11 +280,13 @@ impl Connection {
         // Writing to memory cannot fail.
         let _ = write!(
             self.output,
-            "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{connection}\r\n"
+            "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+             {connection}\r\n"
         );
     }
 
-    /// Appends a small file. One that became shorter meanwhile cannot be told in an answer whose head is out: the connection ends.
+    /// Appends a small file. One that became shorter meanwhile cannot be told in an answer whose head is out: the
+    /// connection ends.
     fn read_whole(&mut self, file: &OwnedFd, length: usize) {
         let start = self.output.len();
         self.output.resize(start + length, 0);

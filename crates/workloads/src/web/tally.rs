@@ -70,8 +70,8 @@ impl Tally {
         self.window.is_some_and(|w| now >= w.start)
     }
 
-    /// An answer is complete. Those under way when the window ends count with their latency, for the slow ones are among them, and
-    /// not as completed.
+    /// An answer is complete. Those under way when the window ends count with their latency, for the slow ones are
+    /// among them, and not as completed.
     #[inline]
     pub fn complete(&mut self, times: Times, now: u64) {
         let Some(window) = self.window else {

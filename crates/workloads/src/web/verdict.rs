@@ -39,8 +39,9 @@ impl Account {
 
     /// Why the client was the limit; nothing when it was not.
     ///
-    /// A generator that never ran out of work did not wait for the server. When the server never ran out of work either, both
-    /// wanted more CPU than there is, and the figure is the server's on a host that it shares with its clients.
+    /// A generator that never ran out of work did not wait for the server. When the server never ran out of work
+    /// either, both wanted more CPU than there is, and the figure is the server's on a host that it shares with its
+    /// clients.
     pub fn saturated(&self) -> Option<String> {
         if self.elapsed_ns == 0 || self.idle() >= IDLE {
             return None;
@@ -51,11 +52,14 @@ impl Account {
         }
         let cpu: f64 = self.generators.iter().map(|g| share(g.run_ns, self.elapsed_ns)).sum();
         let spare = match server {
-            Some(demand) => format!("the server had nothing to do for {:.0} % of the time", (1.0 - demand).max(0.0) * 100.0),
+            Some(demand) => {
+                format!("the server had nothing to do for {:.0} % of the time", (1.0 - demand).max(0.0) * 100.0)
+            }
             None => "how busy the server was is not known".to_owned(),
         };
         Some(format!(
-            "the load generator was the limit: its {} {} had work for {:.0} % of the time and used {cpu:.2} of {} CPUs, while {spare}",
+            "the load generator was the limit: its {} {} had work for {:.0} % of the time and used {cpu:.2} of {} \
+             CPUs, while {spare}",
             self.generators.len(),
             if self.generators.len() == 1 { "process" } else { "processes" },
             (1.0 - self.idle()) * 100.0,
@@ -76,7 +80,8 @@ pub fn missed_rate(asked: f64, due: u64, completed: u64, elapsed_s: f64) -> Opti
         return None;
     }
     Some(format!(
-        "{achieved:.0} answers a second came where {asked:.0} requests a second were asked for ({due} were due in the step): the connections were not free in time; use more connections or a lower rate"
+        "{achieved:.0} answers a second came where {asked:.0} requests a second were asked for ({due} were due in the \
+         step): the connections were not free in time; use more connections or a lower rate"
     ))
 }
 
@@ -92,11 +97,20 @@ mod tests {
 
     #[test]
     fn who_never_waits_for_the_server_is_the_limit_unless_the_server_never_waits_either() {
-        let account = |generator, server| Account { elapsed_ns: SECOND, generators: vec![generator], server, workers: 1, cpus: 2 };
+        let account = |generator, server| Account {
+            elapsed_ns: SECOND,
+            generators: vec![generator],
+            server,
+            workers: 1,
+            cpus: 2,
+        };
         assert_eq!(account(busy(0.6, 0.0), Some(busy(1.0, 0.0))).saturated(), None);
         assert_eq!(account(busy(0.98, 0.0), Some(busy(0.97, 0.0))).saturated(), None);
         let sentence = account(busy(0.98, 0.0), Some(busy(0.4, 0.0))).saturated().unwrap();
-        assert!(sentence.contains("1 process had work for 98 %") && sentence.contains("nothing to do for 60 %"), "{sentence}");
+        assert!(
+            sentence.contains("1 process had work for 98 %") && sentence.contains("nothing to do for 60 %"),
+            "{sentence}"
+        );
         assert!(account(busy(0.5, 0.48), Some(busy(0.5, 0.1))).saturated().is_some());
         assert!(account(busy(0.98, 0.0), None).saturated().unwrap().contains("not known"));
         assert_eq!(Account::default().saturated(), None);

@@ -18,7 +18,11 @@ pub const HOLD: &str = "--hold";
 
 pub fn tests() -> Vec<Trial> {
     ["embedded", "nginx", "apache"]
-        .map(|server| test(&format!("after kill -9 the next start ends {server} and removes its directory"), move || after_a_kill(server)))
+        .map(|server| {
+            test(&format!("after kill -9 the next start ends {server} and removes its directory"), move || {
+                after_a_kill(server)
+            })
+        })
         .into()
 }
 
@@ -43,7 +47,8 @@ fn after_a_kill(server: &str) {
     let base = tempfile::tempdir().unwrap();
     open_to_pass(base.path());
     let root = base.path().join("scratch");
-    let mut holder = Command::new("/proc/self/exe").arg(HOLD).arg(server).arg(&root).stdout(Stdio::piped()).spawn().unwrap();
+    let mut holder =
+        Command::new("/proc/self/exe").arg(HOLD).arg(server).arg(&root).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let groups: Vec<i32> = line.split_whitespace().map(|w| w.parse().unwrap()).collect();
@@ -53,7 +58,8 @@ fn after_a_kill(server: &str) {
     holder.wait().unwrap();
     let told = sweep_in(&root);
     assert!(told.iter().any(|s| s.contains("removed the work directory")), "{told:?}");
-    let left: Vec<_> = std::fs::read_dir(&root).unwrap().flatten().map(|e| e.file_name()).filter(|name| name != "control").collect();
+    let left: Vec<_> =
+        std::fs::read_dir(&root).unwrap().flatten().map(|e| e.file_name()).filter(|name| name != "control").collect();
     assert!(left.is_empty(), "{left:?}");
     let deadline = Instant::now() + Duration::from_secs(60);
     while !members(&groups).is_empty() {
@@ -76,7 +82,9 @@ fn listening(root: &Path) -> Vec<u16> {
         for name in ["nginx.conf", "apache.conf"] {
             let text = std::fs::read_to_string(run.path().join("web-server-0").join(name)).unwrap_or_default();
             ports.extend(
-                text.split("127.0.0.1:").skip(1).filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u16>().ok()),
+                text.split("127.0.0.1:")
+                    .skip(1)
+                    .filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u16>().ok()),
             );
         }
     }

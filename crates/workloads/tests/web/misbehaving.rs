@@ -46,7 +46,10 @@ fn framings() {
         assert_eq!(step.client.errors, Default::default(), "{}", answer.escape_ascii());
     }
     // These end with the connection, after one answer each.
-    for answer in [&b"HTTP/1.0 200 OK\r\n\r\nhello"[..], b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"] {
+    for answer in [
+        &b"HTTP/1.0 200 OK\r\n\r\nhello"[..],
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+    ] {
         let closing = serve(move |mut stream, _| {
             let mut request = [0; 4096];
             let _ = std::io::Read::read(&mut stream, &mut request);
@@ -99,8 +102,9 @@ fn malformed() {
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk"),
     ] {
         // The first connection is the check that the server answers at all.
-        let address =
-            serve(move |stream, number| answer_each(stream, |n| Some(if number == 0 || n % 2 == 0 { GOOD } else { bad }.to_vec())));
+        let address = serve(move |stream, number| {
+            answer_each(stream, |n| Some(if number == 0 || n % 2 == 0 { GOOD } else { bad }.to_vec()))
+        });
         let step = load(address, &[("connections", "2")], 200).unwrap();
         assert!(step.transactions > 0);
         assert!(step.client.errors.keys().any(|k| k.contains(kind)), "{kind}: {:?}", step.client.errors);
@@ -133,7 +137,8 @@ fn silent() {
     match failed.unwrap() {
         Err(WorkloadError::Failed(sentence)) => {
             assert!(
-                sentence.contains("no request was answered") && sentence.contains("3 of 3 requests were sent and the server answered none"),
+                sentence.contains("no request was answered")
+                    && sentence.contains("3 of 3 requests were sent and the server answered none"),
                 "{sentence}"
             );
         }
@@ -207,7 +212,11 @@ fn overloaded() {
 fn statuses() {
     let address = serve(|stream, number| {
         answer_each(stream, |n| {
-            Some(if number == 0 || n % 2 == 0 { GOOD.to_vec() } else { b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec() })
+            Some(if number == 0 || n % 2 == 0 {
+                GOOD.to_vec()
+            } else {
+                b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()
+            })
         });
     });
     let step = load(address, &[("connections", "2")], 150).unwrap();

@@ -56,7 +56,8 @@ fn a_server_is_loaded(server: &[&str]) {
         return;
     }
     let (address_pids, results) = with_web(&pairs, |web| {
-        let results: Vec<_> = web.steps().iter().map(|p| (p.clone(), web.step(p, Duration::from_millis(250)).unwrap())).collect();
+        let results: Vec<_> =
+            web.steps().iter().map(|p| (p.clone(), web.step(p, Duration::from_millis(250)).unwrap())).collect();
         (web.subjects(), results)
     })
     .unwrap();
@@ -66,13 +67,18 @@ fn a_server_is_loaded(server: &[&str]) {
         assert!(step.transactions > 0, "{params}");
         assert_eq!(step.client.errors, Default::default(), "{params}");
         let told = total(&step.latencies);
-        assert!(told >= step.transactions && told <= step.transactions + connections, "{params}: {told} of {}", step.transactions);
+        assert!(
+            told >= step.transactions && told <= step.transactions + connections,
+            "{params}: {told} of {}",
+            step.transactions
+        );
         assert_eq!(step.throughput.len(), 2, "{params}");
         assert!(step.intended.is_empty());
         assert!(step.client.cpu_seconds > 0.0 && step.client.generators >= 1);
         let p50 = step.latency(0.5).unwrap();
         assert!(p50 > 1000 && p50 <= step.latency(1.0).unwrap(), "{params}: {p50}");
-        // A connection has one request under way at a time, some of it perhaps before the window's beginning or after its end.
+        // A connection has one request under way at a time, some of it perhaps before the window's beginning or after
+        // its end.
         let time: f64 = step.latencies.iter().map(|(v, n)| *v as f64 * *n as f64).sum();
         let longest = step.latency(1.0).unwrap() as f64;
         let room = connections as f64 * (step.elapsed.as_nanos() as f64 + 2.0 * longest);
@@ -172,7 +178,8 @@ fn descriptors() {
     assert!(told.contains("100 connections need more descriptors than the 64"), "{told}");
 }
 
-/// The generators' own account holds every answer of the window, in time and place as counted, and nothing while it is off.
+/// The generators' own account holds every answer of the window, in time and place as counted, and nothing while it is
+/// off.
 fn stamped() {
     for keep_alive in ["on", "off"] {
         let pairs = [("connections", "6"), ("keepalive", keep_alive), ("generators", "2")];
@@ -185,7 +192,12 @@ fn stamped() {
             let drained = stamps.drain();
             assert_eq!(stamps.writers(), 2);
             assert_eq!((step.turns, drained.lost), (step.transactions, 0));
-            assert!(drained.stamps.len() as u64 >= step.transactions, "{} of {}", drained.stamps.len(), step.transactions);
+            assert!(
+                drained.stamps.len() as u64 >= step.transactions,
+                "{} of {}",
+                drained.stamps.len(),
+                step.transactions
+            );
             // Two generators with three connections each, and no two requests at a time on any of them.
             let mut places: Vec<Vec<Stamp>> = Vec::new();
             for stamp in &drained.stamps {
@@ -196,16 +208,16 @@ fn stamped() {
             }
             assert_eq!(places.len(), 6);
             assert!(places.iter().all(|p| p.windows(2).all(|pair| pair[0].end <= pair[1].start)));
-            // Every request that counts has a stamp as long as it took. Others have one as well: those of before the window, and those
-            // under way at its end, which may be longer than any that counts.
+            // Every request that counts has a stamp as long as it took. Others have one as well: those of before the
+            // window, and those under way at its end, which may be longer than any that counts.
             let took: Vec<f64> = drained.stamps.iter().map(|s| (s.end - s.start) as f64).collect();
             let mut shorter = 0;
             for (at, (ns, count)) in step.latencies.iter().enumerate() {
                 shorter += count;
                 let at_most = took.iter().filter(|t| **t <= *ns as f64 * 1.02).count() as u64;
                 assert!(at_most >= shorter, "{shorter} took {ns} ns at most, of the stamped {at_most}");
-                // The stamp of a request on a new connection begins when that is made, later than the request: closing the one before
-                // and making a socket come first, for as long as the scheduler likes.
+                // The stamp of a request on a new connection begins when that is made, later than the request: closing
+                // the one before and making a socket come first, for as long as the scheduler likes.
                 if keep_alive == "on" {
                     let longer: u64 = step.latencies[at..].iter().map(|(_, count)| count).sum();
                     let at_least = took.iter().filter(|t| **t >= *ns as f64 * 0.98).count() as u64;

@@ -71,7 +71,8 @@ pub fn serve(talk: impl Fn(TcpStream, usize) + Send + Sync + Clone + 'static) ->
     address
 }
 
-/// Reads requests and answers each with what `answer` makes of its number on this connection; ends when there is no answer.
+/// Reads requests and answers each with what `answer` makes of its number on this connection; ends when there is no
+/// answer.
 pub fn answer_each(mut stream: TcpStream, mut answer: impl FnMut(usize) -> Option<Vec<u8>>) {
     let mut unread = Vec::new();
     for number in 0.. {

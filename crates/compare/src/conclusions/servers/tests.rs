@@ -5,9 +5,20 @@ use super::*;
 /// A server's throughput by clients, which is up to so many times as high or as low in its rounds.
 fn served(points: &[(i64, f64)], apart: f64) -> Run {
     let row = |(clients, value): &(i64, f64)| {
-        let params = Params::new().with("engine", "mariadb").with("mix", "read").with("query_cache", "off").with("clients", *clients);
-        let none =
-            Measurement::without_figure(own::THROUGHPUT, 1, params, Unit::PerSecond, Better::Higher, Outcome::Measured, String::new());
+        let params = Params::new()
+            .with("engine", "mariadb")
+            .with("mix", "read")
+            .with("query_cache", "off")
+            .with("clients", *clients);
+        let none = Measurement::without_figure(
+            own::THROUGHPUT,
+            1,
+            params,
+            Unit::PerSecond,
+            Better::Higher,
+            Outcome::Measured,
+            String::new(),
+        );
         let rounds = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|of| value * apart.powf(of));
         let estimate = Some(Estimate { value: *value, low: value / apart, high: value * apart, confidence: 0.95 });
         Measurement { estimate, processes: rounds.map(|v| Process::of_one(v, 1)).to_vec(), reason: None, ..none }

@@ -39,8 +39,16 @@ fn a_suspect_whose_part_may_be_nothing_has_what_a_change_took_away_of_it() {
     };
     let (nothing, same) = ([1.01, 1.0, 1.04], Answer::Same);
     assert_eq!(with(false, nothing, same), (Status::NotJudged, true));
-    assert_eq!(with(false, [1.01, 0.9, 1.1], Answer::Unresolved), (Status::Suspected, false), "an experiment that tells nothing");
-    assert_eq!(with(true, nothing, same), (Status::Guilty, false), "its part is sure: a weight need not take all of it away");
+    assert_eq!(
+        with(false, [1.01, 0.9, 1.1], Answer::Unresolved),
+        (Status::Suspected, false),
+        "an experiment that tells nothing"
+    );
+    assert_eq!(
+        with(true, nothing, same),
+        (Status::Guilty, false),
+        "its part is sure: a weight need not take all of it away"
+    );
 }
 
 fn experiment(change: Change, tests: &[&str], [value, low, high]: [f64; 3]) -> Experiment {

@@ -1,4 +1,5 @@
-//! Made-up followed requests and readings with one known difference each: the verdict must name it and clear its neighbours.
+//! Made-up followed requests and readings with one known difference each: the verdict must name it and clear its
+//! neighbours.
 
 mod experiments;
 
@@ -34,7 +35,11 @@ const PLANTS: &[Plant] = &[
     ("storage.throttle", disk("disk: held back before the queue", ""), &[("cgroup.disk_limits", 1.0)]),
     ("storage.throttle", disk("disk: held back before the queue", ""), &[]),
     ("storage.contention", disk("disk: in the device", "backup"), &[]),
-    ("storage.contention", disk("disk: in the queue", "backup"), &[("other.disk.bytes", 1e9), ("disk.busy.seconds", 9.0)]),
+    (
+        "storage.contention",
+        disk("disk: in the queue", "backup"),
+        &[("other.disk.bytes", 1e9), ("disk.busy.seconds", 9.0)],
+    ),
     ("storage.latency", disk("disk: in the device", ""), &[("disk.busy.seconds", 9.0)]),
     ("storage.durability", disk("disk: in the device", ""), FSYNCS),
     ("network.shaping", WAY, &[("net.drops", 50.0)]),
@@ -97,13 +102,18 @@ fn what_makes_the_processor_slower_takes_user_code_and_kernel_alike() {
     let scaled = |by: f64| {
         // The load generator's own work as well: it runs on the same CPUs.
         let on_cpu = |r: &Row| r.1 == USER.1 || r.1 == KERNEL.1 || r.1 == "client user and kernel";
-        let rows: Vec<Row> = QUIET.iter().map(|r| if on_cpu(r) { (r.0, r.1, r.2, r.3, r.4.map(|us| us * by)) } else { *r }).collect();
+        let rows: Vec<Row> =
+            QUIET.iter().map(|r| if on_cpu(r) { (r.0, r.1, r.2, r.3, r.4.map(|us| us * by)) } else { *r }).collect();
         with_rows(&rows, &[("client.cpu.seconds", 3.0 * by)], 0.01)
     };
     let c = between(scaled(1.0), scaled(2.0));
     assert_eq!(accused(&c, Status::Guilty), ["cpu.speed"], "{:#?}", c.causes);
     let back = between(scaled(2.0), scaled(1.0));
-    assert!(back.headline.contains("longer on the base than on the new run: a slower CPU"), "it is the slower side's: {}", back.headline);
+    assert!(
+        back.headline.contains("longer on the base than on the new run: a slower CPU"),
+        "it is the slower side's: {}",
+        back.headline
+    );
 }
 
 #[test]
@@ -111,7 +121,11 @@ fn the_named_process_and_the_direction_of_arrows_are_told() {
     let slow = run(&[cpu("stress")], &[("other.cpu.seconds", 12.0), ("other.cpu.hog.seconds", 11.5)]);
     let c = between(slow, run(&[], &[]));
     assert!(c.causes[0].evidence[0].contains("most of it with stress"), "{:?}", c.causes[0].evidence);
-    assert!(c.causes[0].evidence[0].contains("900.0 µs → 0 ns"), "from base to new, though base is the slower: {:?}", c.causes[0].evidence);
+    assert!(
+        c.causes[0].evidence[0].contains("900.0 µs → 0 ns"),
+        "from base to new, though base is the slower: {:?}",
+        c.causes[0].evidence
+    );
     let part = "its part of a transaction: 900.0 µs → 0 ns";
     assert!(c.causes[0].evidence.iter().any(|e| e.starts_with(part)), "{:?}", c.causes[0].evidence);
 }
@@ -143,14 +157,19 @@ fn nobody_is_guilty_by_the_middle_nor_with_too_little_followed_nor_on_an_untrust
     let little = |extra: &[Row]| with_rows(&[&QUIET[..], extra].concat(), &[], 0.2);
     let c = between(little(&[]), little(&[LOCK]));
     assert_eq!(of(&c, "app.lock").status, Status::Suspected);
-    assert!(of(&c, "app.lock").evidence.iter().any(|e| e.contains("above 15 % no cause is guilty")), "{:#?}", of(&c, "app.lock"));
+    assert!(
+        of(&c, "app.lock").evidence.iter().any(|e| e.contains("above 15 % no cause is guilty")),
+        "{:#?}",
+        of(&c, "app.lock")
+    );
     let mut doubtful = run(&[LOCK], &[]);
     let mut latency = doubtful.measurements[0].clone();
     latency.probe = "database.latency".into();
     latency.unit = Unit::Nanoseconds;
     latency.better = Better::Lower;
     let e = latency.estimate.unwrap();
-    latency.estimate = Some(Estimate { value: 1e10 / e.value, low: 1e10 / e.high, high: 1e10 / e.low, confidence: 0.95 });
+    latency.estimate =
+        Some(Estimate { value: 1e10 / e.value, low: 1e10 / e.high, high: 1e10 / e.low, confidence: 0.95 });
     latency.processes.iter_mut().for_each(|p| p.value = p.value.map(|v| 1e10 / v));
     doubtful.measurements[0].outcome = fingerpost_record::Outcome::Untrusted;
     doubtful.measurements[0].reason = Some("the client was the limit".into());
@@ -177,7 +196,8 @@ fn nobody_is_guilty_of_less_than_is_unexplained() {
     assert!(accused(&c, Status::Guilty).is_empty(), "{:#?}", c.causes);
 }
 
-/// 79 % of the change was laid on it while the server used 15 % of 200 %: its threads waited for one another's CPU, and the others idled.
+/// 79 % of the change was laid on it while the server used 15 % of 200 %: its threads waited for one another's CPU, and
+/// the others idled.
 #[test]
 fn a_server_that_leaves_its_cpus_idle_is_not_short_of_them() {
     let idle = [("server.user.seconds", 1.0), ("server.kernel.seconds", 0.5)];
@@ -206,7 +226,11 @@ fn what_was_observed_on_one_side_only_or_otherwise_is_not_compared() {
     let mut user = run(&[KERNEL], &[]);
     user.observations[0].totals.retain(|name, _| !name.starts_with("server.call.") && !name.starts_with("other."));
     let c = between(user, run(&[], &[]));
-    assert!(!of(&c, "storage.contention").evidence.iter().any(|e| e.contains("others moved")), "{:#?}", of(&c, "storage.contention"));
+    assert!(
+        !of(&c, "storage.contention").evidence.iter().any(|e| e.contains("others moved")),
+        "{:#?}",
+        of(&c, "storage.contention")
+    );
     assert_eq!(of(&c, "app.calls").status, Status::NotJudged, "{:#?}", of(&c, "app.calls"));
     let mut sampled = run(&[KERNEL], &[("server.call.read.count", 280_000.0)]);
     sampled.observations[0].source = "/proc sampling (no right to trace)".into();
@@ -240,10 +264,13 @@ fn table(cached: bool) -> Run {
         run.observations.iter_mut().for_each(|o| set(&mut o.params));
         run
     };
-    let (user, lock): (Row, Row) =
-        ((USER.0, USER.1, "", &[], [if cached { 30.0 } else { 3000.0 }; 3]), (LOCK.0, LOCK.1, LOCK.2, LOCK.3, [9000.0; 3]));
+    let (user, lock): (Row, Row) = (
+        (USER.0, USER.1, "", &[], [if cached { 30.0 } else { 3000.0 }; 3]),
+        (LOCK.0, LOCK.1, LOCK.2, LOCK.3, [9000.0; 3]),
+    );
     let many: Vec<Row> = if cached { vec![user, lock] } else { vec![user] };
-    let (mut one, many) = (with_clients(1, &[&QUIET[..], &[user]].concat()), with_clients(50, &[&QUIET[..], &many].concat()));
+    let (mut one, many) =
+        (with_clients(1, &[&QUIET[..], &[user]].concat()), with_clients(50, &[&QUIET[..], &many].concat()));
     one.measurements.extend(many.measurements);
     one.budgets.extend(many.budgets);
     one.paths.extend(many.paths);
@@ -306,7 +333,8 @@ fn growth_outside_of_calls_is_the_kernels_where_ticks_say_so() {
         run
     };
     let (kernel, own) = ([4.1, 10.4], [13.0, 1.5]);
-    // The same by the trace. Without a filter four calls do not take 890 µs to enter, and all the same it is no code of the server's.
+    // The same by the trace. Without a filter four calls do not take 890 µs to enter, and all the same it is no code of
+    // the server's.
     for (ticks, filters, calls, guilty) in [
         (kernel, 1.0, 4.0, &["syscall.entry"][..]),
         (kernel, 0.0, 400.0, &["syscall.entry"]),
@@ -315,8 +343,13 @@ fn growth_outside_of_calls_is_the_kernels_where_ticks_say_so() {
         // Too few ticks tell nothing: with a filter it may be either.
         ([0.08, 0.2], 1.0, 400.0, &[]),
     ] {
-        let c = compare(&[with(&[], [4.0, 1.5], 0.0, calls)], &[with(&[traced], ticks, filters, calls)], &Options::default());
-        let found: Vec<&str> = c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect();
+        let c = compare(
+            &[with(&[], [4.0, 1.5], 0.0, calls)],
+            &[with(&[traced], ticks, filters, calls)],
+            &Options::default(),
+        );
+        let found: Vec<&str> =
+            c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect();
         assert_eq!(found, guilty, "{ticks:?}, {filters} filters, {calls} calls: {:#?}", c.causes);
         let status = |cause: &str| c.causes.iter().find(|f| f.cause == cause).map(|f| f.status);
         assert_eq!(status("app.work") == Some(Status::Cleared), ticks == kernel, "{:#?}", c.causes);
@@ -345,7 +378,12 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
         run.budgets[0].unexplained = 1.0;
         run.budgets[0].seconds_per_transaction *= slower;
         let estimate = run.measurements[0].estimate.as_mut().unwrap();
-        *estimate = Estimate { value: estimate.value / slower, low: estimate.low / slower, high: estimate.high / slower, confidence: 0.95 };
+        *estimate = Estimate {
+            value: estimate.value / slower,
+            low: estimate.low / slower,
+            high: estimate.high / slower,
+            confidence: 0.95,
+        };
         run.measurements[0].processes.iter_mut().for_each(|p| p.value = p.value.map(|v| v / slower));
         run
     };
@@ -355,7 +393,8 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     assert!(c.causes[0].evidence.iter().any(|e| e.contains("CAP_PERFMON")));
 }
 
-/// A setting that is the same on both sides cleared what the requests of one side waited for, where those of the other were not followed.
+/// A setting that is the same on both sides cleared what the requests of one side waited for, where those of the other
+/// were not followed.
 #[test]
 fn what_one_side_alone_convicts_is_not_cleared_where_the_other_was_not_followed() {
     let confined = [("server.cpus_allowed", 1.0)];
@@ -368,8 +407,16 @@ fn what_one_side_alone_convicts_is_not_cleared_where_the_other_was_not_followed(
         let c = between(base, new);
         let found = of(&c, "cpu.affinity");
         assert_eq!(found.status, Status::NotJudged, "{found:#?}");
-        assert!(found.evidence.iter().any(|e| e.contains("alone shows it") && e.contains("% of a request")), "{found:#?}");
-        assert_eq!(of(&c, "cpu.quota").status, Status::Cleared, "who is shown by neither is cleared: {:#?}", of(&c, "cpu.quota"));
+        assert!(
+            found.evidence.iter().any(|e| e.contains("alone shows it") && e.contains("% of a request")),
+            "{found:#?}"
+        );
+        assert_eq!(
+            of(&c, "cpu.quota").status,
+            Status::Cleared,
+            "who is shown by neither is cleared: {:#?}",
+            of(&c, "cpu.quota")
+        );
     }
 }
 
@@ -425,10 +472,16 @@ fn a_listen_queue_that_is_shorter_than_the_clients_are_many_is_full_between_look
         run.observations[0].totals.extend(step.iter().chain(totals).map(|(name, n)| ((*name).to_owned(), *n)));
         run
     };
-    let let_in = [("connecting.mean", 0.0), ("accept.backlog", 511.0), ("accept.queue.max", 1.0), ("tcp.listen_overflows", 0.0)];
+    let let_in =
+        [("connecting.mean", 0.0), ("accept.backlog", 511.0), ("accept.queue.max", 1.0), ("tcp.listen_overflows", 0.0)];
     let base = || with(4000.0, &let_in);
     let waiting = |backlog: f64| {
-        let waits = [("connecting.mean", 2.0), ("accept.backlog", backlog), ("accept.queue.max", 0.6), ("tcp.listen_overflows", 0.0)];
+        let waits = [
+            ("connecting.mean", 2.0),
+            ("accept.backlog", backlog),
+            ("accept.queue.max", 0.6),
+            ("tcp.listen_overflows", 0.0),
+        ];
         slower(with(2000.0, &waits), 0.5)
     };
     let c = between(base(), waiting(1.0));
@@ -460,7 +513,12 @@ fn a_throttled_disk_is_suspected_of_what_outlasts_the_windows_where_its_limit_wa
         run
     };
     let c = between(with(4000.0, 0.0), slower(with(300.0, 1.0), 0.075));
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.throttle", Status::Suspected), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("storage.throttle", Status::Suspected),
+        "{:#?}",
+        c.causes
+    );
     assert!(c.causes[0].share > 0.7, "{:?}", c.causes[0]);
     let c = between(with(4000.0, 0.0), slower(with(300.0, 0.0), 0.075));
     assert!(c.headline.contains("A transaction of database"), "{}", c.headline);

@@ -9,8 +9,13 @@ fn launched(placement: &str, swap: &str, seconds: f64) -> Run {
     let params = |app: &str| Params::new().with("app", app).with("placement", placement).with("state", "after-boot");
     let mut run = run(["a", "b", "c"].map(|app| row("launch.time", params(app), seconds * 1e9)).to_vec());
     run.measurements.iter_mut().for_each(|m| (m.unit, m.better) = (Unit::Nanoseconds, Better::Lower));
-    run.host.swap =
-        vec![fingerpost_record::host::Swap { path: swap.into(), kind: "partition".into(), bytes: 1 << 30, used_bytes: 0, priority: -2 }];
+    run.host.swap = vec![fingerpost_record::host::Swap {
+        path: swap.into(),
+        kind: "partition".into(),
+        bytes: 1 << 30,
+        used_bytes: 0,
+        priority: -2,
+    }];
     run
 }
 
@@ -18,7 +23,8 @@ fn launched(placement: &str, swap: &str, seconds: f64) -> Run {
 fn launched_with(stated: &[(&str, Param)], seconds: f64) -> Run {
     let mut run = launched("file", "/swapfile", seconds);
     for m in &mut run.measurements {
-        m.params = stated.iter().fold(m.params.without(&["state"]), |params, (key, value)| params.with(key, value.clone()));
+        m.params =
+            stated.iter().fold(m.params.without(&["state"]), |params, (key, value)| params.with(key, value.clone()));
     }
     run
 }
@@ -46,7 +52,12 @@ fn launches_with_other_settings_are_other_rows_and_the_setting_is_named() {
         let c = compare(&[launched_with(&cold(), 4.0)], &[launched_with(&with(key, value), 9.0)], &Options::default());
         assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{words}: {:?}", c.not_compared);
         assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
-        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.setting", Status::Guilty), "{:#?}", c.causes);
+        assert_eq!(
+            (c.causes[0].cause.as_str(), c.causes[0].status),
+            ("app.setting", Status::Guilty),
+            "{:#?}",
+            c.causes
+        );
     }
     let c = compare(&[launched_with(&cold(), 4.0)], &[launched_with(&cold(), 9.0)], &Options::default());
     assert_eq!((c.rows.len(), c.changes.len()), (3, 0), "the same settings are the same rows");
@@ -56,15 +67,24 @@ fn launches_with_other_settings_are_other_rows_and_the_setting_is_named() {
 #[test]
 fn what_an_older_record_of_launches_does_not_state_is_not_known() {
     let today = |seconds: f64, more: &[(&str, Param)]| {
-        let stated = [("state", Param::from("cold")), ("pressure", Param::from("0.6")), ("pressure_by", Param::from("limit"))];
+        let stated =
+            [("state", Param::from("cold")), ("pressure", Param::from("0.6")), ("pressure_by", Param::from("limit"))];
         launched_with(&[&stated[..], more].concat(), seconds)
     };
     let older = || launched_with(&[], 4.0);
-    for (base, new) in
-        [(older(), today(9.0, &[])), (today(9.0, &[]), older()), (older(), today(9.0, &[("swap_size", Param::Int(64 << 20))]))]
-    {
+    for (base, new) in [
+        (older(), today(9.0, &[])),
+        (today(9.0, &[]), older()),
+        (older(), today(9.0, &[("swap_size", Param::Int(64 << 20))])),
+    ] {
         let c = compare(&[base], &[new], &Options::default());
-        assert_eq!((c.rows.len(), c.not_compared.len(), c.changes.len()), (3, 0, 0), "{:?} {:?}", c.not_compared, c.changes);
+        assert_eq!(
+            (c.rows.len(), c.not_compared.len(), c.changes.len()),
+            (3, 0, 0),
+            "{:?} {:?}",
+            c.not_compared,
+            c.changes
+        );
         let note = c.rows[0].note.as_deref().unwrap();
         assert!(note.starts_with("the older record does not state its pressure and pressure_by and state"), "{note}");
     }
@@ -83,23 +103,47 @@ fn what_an_older_record_of_launches_does_not_state_is_not_known() {
 fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
     let c = compare(&[launched("file", "/swapfile", 4.0)], &[launched("dual", "/dev/sdb1", 2.0)], &Options::default());
     let first = &c.causes[0];
-    assert_eq!((first.cause.as_str(), first.layer, first.status), ("memory.swap_place", Layer::Memory, Status::Guilty), "{:#?}", c.causes);
-    assert!(first.share > 0.95 && c.headline.contains("another placement of swap (placement: file → dual)"), "{}", c.headline);
+    assert_eq!(
+        (first.cause.as_str(), first.layer, first.status),
+        ("memory.swap_place", Layer::Memory, Status::Guilty),
+        "{:#?}",
+        c.causes
+    );
+    assert!(
+        first.share > 0.95 && c.headline.contains("another placement of swap (placement: file → dual)"),
+        "{}",
+        c.headline
+    );
     let mut other = launched("dual", "/dev/sdb1", 2.0);
     other.host.kernel = "another".into();
     let c = compare(&[launched("file", "/swapfile", 4.0)], &[other], &Options::default());
     assert_eq!((c.causes[0].status, c.causes[0].share), (Status::Suspected, 0.0), "{:#?}", c.causes);
-    assert!(c.causes[0].evidence.iter().any(|e| e.ends_with("is not known (compare --settle measures it)")), "{:#?}", c.causes);
+    assert!(
+        c.causes[0].evidence.iter().any(|e| e.ends_with("is not known (compare --settle measures it)")),
+        "{:#?}",
+        c.causes
+    );
     let c = between("launch-10.1[placement=default]", "launch-10.1[placement=dual]");
-    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("memory.swap_place", Status::Guilty), "{:#?}", c.causes);
+    assert_eq!(
+        (c.causes[0].cause.as_str(), c.causes[0].status),
+        ("memory.swap_place", Status::Guilty),
+        "{:#?}",
+        c.causes
+    );
 }
 
-/// “Another placement of swap, 100 %” it was, where the applications are faster under another version of the system, without the second drive.
+/// “Another placement of swap, 100 %” it was, where the applications are faster under another version of the system,
+/// without the second drive.
 #[test]
 fn a_placement_and_a_system_are_not_taken_apart() {
     let c = between("launch-10.0.4[placement=dual]", "launch-10.1[placement=default]");
     let first = &c.causes[0];
-    assert_eq!((first.cause.as_str(), first.status, first.share), ("memory.swap_place", Status::Suspected, 0.0), "{:#?}", c.causes);
+    assert_eq!(
+        (first.cause.as_str(), first.status, first.share),
+        ("memory.swap_place", Status::Suspected, 0.0),
+        "{:#?}",
+        c.causes
+    );
     assert!(first.evidence.iter().any(|e| e.contains("the systems differ too")), "{first:#?}");
     assert!(c.headline.ends_with("; how much of the difference that makes is not known."), "{}", c.headline);
 }

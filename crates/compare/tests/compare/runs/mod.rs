@@ -4,7 +4,9 @@
 
 use fingerpost_diagnose::{StepFigures, explain};
 use fingerpost_record::fixture::followed::{Row, paths};
-use fingerpost_record::{Better, Estimate, Layer, Measurement, Observation, Outcome, Params, Process, Readings, Run, Unit};
+use fingerpost_record::{
+    Better, Estimate, Layer, Measurement, Observation, Outcome, Params, Process, Readings, Run, Unit,
+};
 
 /// Microseconds of a request of a server with nothing wrong.
 pub const QUIET: [Row; 7] = [
@@ -87,7 +89,8 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
     let throughput = 10.0 / budget.seconds_per_transaction;
     // As Little's law has it, for as many transactions.
     let elapsed = [("step.elapsed.seconds", 10_000.0 / throughput)];
-    let processes = [0.992, 0.995, 1.0, 1.005, 1.008].map(|f| Process { value: Some(f * throughput), ..Process::default() });
+    let processes =
+        [0.992, 0.995, 1.0, 1.005, 1.008].map(|f| Process { value: Some(f * throughput), ..Process::default() });
     Run {
         id: "made-up".into(),
         measurements: vec![Measurement {
@@ -99,7 +102,12 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
             better: Better::Higher,
             outcome: Outcome::Measured,
             reason: None,
-            estimate: Some(Estimate { value: throughput, low: throughput * 0.99, high: throughput * 1.01, confidence: 0.95 }),
+            estimate: Some(Estimate {
+                value: throughput,
+                low: throughput * 0.99,
+                high: throughput * 1.01,
+                confidence: 0.95,
+            }),
             percentiles: None,
             processes: processes.into(),
         }],

@@ -35,7 +35,11 @@ fn a_priority_that_nobody_read_would_fit_as_well() {
     assert_eq!(status(&found, "cpu.contention"), Status::Suspected, "{found:#?}");
     assert!(says(&found, "cpu.contention", "neither server.nice nor cgroup.cpu_weight is known"), "{found:#?}");
     let weight = [&beside[..], &[("cgroup.cpu_weight", 100.0), ("cgroup.cpu_weight.version", 2.0)]].concat();
-    assert_eq!(status(&without(&stress, &weight, &["server.nice"]), "cpu.contention"), Status::Guilty, "one of them is enough");
+    assert_eq!(
+        status(&without(&stress, &weight, &["server.nice"]), "cpu.contention"),
+        Status::Guilty,
+        "one of them is enough"
+    );
 }
 
 #[test]
@@ -57,23 +61,37 @@ fn what_is_told_of_another_cause_is_not_cleared() {
     assert_eq!((contention.status, contention.share), (Status::NotJudged, 0.0), "{contention:#?}");
     assert!(says(&found, "cpu.contention", "told of cpu.priority"), "{contention:#?}");
     let found = without(&[cpu("stress", &[], 2.0)], &beside, &[]);
-    assert_eq!(status(&found, "cpu.contention"), Status::Cleared, "next to nothing is waited there, whoever goes first");
+    assert_eq!(
+        status(&found, "cpu.contention"),
+        Status::Cleared,
+        "next to nothing is waited there, whoever goes first"
+    );
     let confined = [("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0), ("server.cpus_allowed", 1.0)];
     let found = without(&[cpu("idle CPU", &[], 300.0)], &confined, &[]);
-    assert_eq!((status(&found, "cpu.quota"), status(&found, "cpu.affinity")), (Status::Guilty, Status::NotJudged), "{found:#?}");
+    assert_eq!(
+        (status(&found, "cpu.quota"), status(&found, "cpu.affinity")),
+        (Status::Guilty, Status::NotJudged),
+        "{found:#?}"
+    );
 }
 
 #[test]
 fn few_events_convict_nobody() {
     let outside = |overflows: f64| {
         let mut paths = followed(&[]);
-        paths.generator = Some(fingerpost_record::paths::Latency { count: 1000, mean: paths.latency.mean * 2.0, ..paths.latency });
+        paths.generator =
+            Some(fingerpost_record::paths::Latency { count: 1000, mean: paths.latency.mean * 2.0, ..paths.latency });
         status(&judged(&step(), &[("tcp.listen_overflows", overflows)], Some(&paths)), "network.accept_queue")
     };
     assert_eq!((outside(1.0), outside(30.0)), (Status::Suspected, Status::Guilty), "one overflow may be chance");
     // Twelve per cent of all CPU time, of a short look and of a long one.
     let stolen = |times: f64| {
-        let seconds = [("cpu.user.seconds", 0.4), ("cpu.system.seconds", 0.1), ("cpu.idle.seconds", 0.38), ("cpu.steal.seconds", 0.12)];
+        let seconds = [
+            ("cpu.user.seconds", 0.4),
+            ("cpu.system.seconds", 0.1),
+            ("cpu.idle.seconds", 0.38),
+            ("cpu.steal.seconds", 0.12),
+        ];
         status(&judged(&step(), &seconds.map(|(name, s)| (name, s * times)), Some(&followed(&[]))), "host.steal")
     };
     assert_eq!((stolen(1.0), stolen(40.0)), (Status::Suspected, Status::Guilty));

@@ -42,7 +42,9 @@ pub fn join_fresh(run: &mut Run, path: &Path, stop: &AtomicBool, progress: &Prog
         let last = Instant::now() >= deadline || stop.load(Ordering::Relaxed);
         match load::from_path(path) {
             Ok(client) if client.complete => break client,
-            Ok(_) if last => return usage(format!("the load in {} has not ended; join it when it has", path.display())),
+            Ok(_) if last => {
+                return usage(format!("the load in {} has not ended; join it when it has", path.display()));
+            }
             Err(error) if last => return Err(error.into()),
             _ => std::thread::sleep(LOOK_EVERY),
         }

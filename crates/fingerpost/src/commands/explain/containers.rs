@@ -12,7 +12,8 @@ const MOST_BYTES: u64 = 8 << 20;
 /// A beginning of a number that is shorter than this is taken for a name.
 const LEAST_DIGITS: usize = 6;
 
-/// The numbers, or beginnings of them, that a word may mean: itself where it looks like one, and those of containers of that name.
+/// The numbers, or beginnings of them, that a word may mean: itself where it looks like one, and those of containers of
+/// that name.
 pub fn ids(wanted: &str) -> Vec<String> {
     ids_below(Path::new("/"), wanted, std::env::var_os("HOME").map(PathBuf::from))
 }
@@ -25,7 +26,8 @@ fn ids_below(root: &Path, wanted: &str, home: Option<PathBuf>) -> Vec<String> {
         let is = |v: Value| v["Name"].as_str().is_some_and(|n| n.trim_start_matches('/') == name);
         found.extend(json(&dir.join("config.v2.json")).is_some_and(is).then_some(id));
     }
-    let podman = [Some(root.join("var/lib/containers/storage")), home.map(|h| h.join(".local/share/containers/storage"))];
+    let podman =
+        [Some(root.join("var/lib/containers/storage")), home.map(|h| h.join(".local/share/containers/storage"))];
     for (_, dir) in podman.into_iter().flatten().flat_map(|dir| below(&dir)) {
         let Some(Value::Array(all)) = json(&dir.join("containers.json")) else { continue };
         let named = |c: &&Value| c["names"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
@@ -35,7 +37,8 @@ fn ids_below(root: &Path, wanted: &str, home: Option<PathBuf>) -> Vec<String> {
         for (id, dir) in below(&space) {
             let is = |v: Value| {
                 let annotations = &v["annotations"];
-                ["io.kubernetes.cri.container-name", "nerdctl/name"].iter().any(|key| annotations[*key] == name) || id == name
+                ["io.kubernetes.cri.container-name", "nerdctl/name"].iter().any(|key| annotations[*key] == name)
+                    || id == name
             };
             found.extend(json(&dir.join("config.json")).is_some_and(is).then(|| id.clone()));
         }
@@ -73,11 +76,18 @@ mod tests {
         };
         let (a, b, c) = ("a".repeat(64), "b".repeat(64), "c".repeat(64));
         write(format!("var/lib/docker/containers/{a}/config.v2.json"), r#"{"Name":"/shop"}"#);
-        write("var/lib/containers/storage/overlay-containers/containers.json".into(), &format!(r#"[{{"id":"{b}","names":["till"]}}]"#));
+        write(
+            "var/lib/containers/storage/overlay-containers/containers.json".into(),
+            &format!(r#"[{{"id":"{b}","names":["till"]}}]"#),
+        );
         let annotations = r#"{"annotations":{"io.kubernetes.cri.container-name":"stock"}}"#;
         write(format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{c}/config.json"), annotations);
         let ids = |wanted: &str| ids_below(root.path(), wanted, None);
         assert_eq!((ids("shop"), ids("till"), ids("stock")), (vec![a], vec![b], vec![c]));
-        assert_eq!((ids("deadbeef"), ids("other"), ids("abc")), (vec!["deadbeef".to_owned()], vec![], vec![]), "too short for a number");
+        assert_eq!(
+            (ids("deadbeef"), ids("other"), ids("abc")),
+            (vec!["deadbeef".to_owned()], vec![], vec![]),
+            "too short for a number"
+        );
     }
 }

@@ -30,14 +30,25 @@ pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
 
 fn live(paths: &Paths) -> Option<Live> {
     let (sentence, parts) = lately(paths)?;
-    let parts = parts.into_iter().take(TOLD).map(|p| LivePart { name: p.component, all: p.all.share, slow: p.slow.share }).collect();
+    let parts = parts
+        .into_iter()
+        .take(TOLD)
+        .map(|p| LivePart { name: p.component, all: p.all.share, slow: p.slow.share })
+        .collect();
     let rate = paths.requests() / paths.seconds.max(1e-9);
     Some(Live { sentence, rate, p50: paths.latency.p50, p99: paths.latency.p99, requests: paths.followed, parts })
 }
 
 fn line(live: &Live) -> String {
-    let parts: Vec<String> = live.parts.iter().take(NAMED).map(|p| format!("{} {:.0} %", p.name, p.all * 100.0)).collect();
-    format!("{} requests/s, median {}, 99 % within {}: {}", significant(live.rate), time(live.p50), time(live.p99), parts.join(", "))
+    let parts: Vec<String> =
+        live.parts.iter().take(NAMED).map(|p| format!("{} {:.0} %", p.name, p.all * 100.0)).collect();
+    format!(
+        "{} requests/s, median {}, 99 % within {}: {}",
+        significant(live.rate),
+        time(live.p50),
+        time(live.p99),
+        parts.join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -45,8 +45,9 @@ pub struct Explained {
     pub joined: Result<(), String>,
 }
 
-/// Watches a service and explains it, for a command that `began` then. Nothing of it is changed, unless one thing at a time afterwards, with
-/// `hold` the neighbours that are held for that: events are taken, counters read. An interrupt ends it early.
+/// Watches a service and explains it, for a command that `began` then. Nothing of it is changed, unless one thing at a
+/// time afterwards, with `hold` the neighbours that are held for that: events are taken, counters read. An interrupt
+/// ends it early.
 ///
 /// # Errors
 /// The system does not let anything be watched, or the service was gone before it could be.
@@ -87,8 +88,15 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
     if let Some(hold) = hold.filter(|_| !stop.load(Ordering::Relaxed)) {
         let groups = &target.service.groups;
-        let running =
-            Running { params: &target.params, pids: &pids, groups, findings: &explanation.findings, load: load(&run), hold, stop: &stop };
+        let running = Running {
+            params: &target.params,
+            pids: &pids,
+            groups,
+            findings: &explanation.findings,
+            load: load(&run),
+            hold,
+            stop: &stop,
+        };
         match on_service(&running, &mut |change| progress.say(&format!("changing {change}"))) {
             Ok(experiments) => {
                 run.experiments.clone_from(&experiments);
@@ -113,7 +121,9 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
 /// Has the kernel's account of the bytes that its connections received tell how many requests came in all of the time.
 fn count_by_bytes(followed: &mut FollowedService, observations: &[Observation]) {
     let total = |name: &str| observations.iter().find_map(|o| o.totals.get(name).copied());
-    if let (Some(bytes), Some(seconds), Some(watched)) = (total(RECEIVED_BYTES), total(RECEIVED_SECONDS), total("elapsed.seconds")) {
+    if let (Some(bytes), Some(seconds), Some(watched)) =
+        (total(RECEIVED_BYTES), total(RECEIVED_SECONDS), total("elapsed.seconds"))
+    {
         followed.count_by_bytes(bytes, seconds, watched);
     }
 }
@@ -130,14 +140,23 @@ fn wait(target: &Target, length: Duration, stop: &AtomicBool, progress: &Progres
         }
     }
     if stop.load(Ordering::Relaxed) {
-        progress.say(&format!("ended early, after {:.1} s; what was seen until then is printed", begun.elapsed().as_secs_f64()));
+        progress.say(&format!(
+            "ended early, after {:.1} s; what was seen until then is printed",
+            begun.elapsed().as_secs_f64()
+        ));
     }
 }
 
 /// Puts everything into the record, and explains it.
-fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, followed: Option<FollowedService>) -> (Explanation, Run) {
+fn record(
+    mut run: Run,
+    params: Params,
+    mut observations: Vec<Observation>,
+    followed: Option<FollowedService>,
+) -> (Explanation, Run) {
     let elapsed = observations.iter().find_map(|o| o.totals.get("elapsed.seconds").copied()).unwrap_or(0.0);
-    let (paths, stretches, hardware) = followed.map_or((None, Vec::new(), None), |f| (Some(f.paths), f.stretches, Some(f.hardware)));
+    let (paths, stretches, hardware) =
+        followed.map_or((None, Vec::new(), None), |f| (Some(f.paths), f.stretches, Some(f.hardware)));
     let paths = paths.map(|paths| Paths { workload: WORKLOAD.to_owned(), params: params.clone(), ..paths });
     let figures = figures(paths.as_ref(), &stretches, elapsed);
     observations.extend(hardware.map(|(source, totals)| observation(report::HARDWARE, source, totals)));

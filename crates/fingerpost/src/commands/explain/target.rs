@@ -64,7 +64,11 @@ impl Target {
 impl Args {
     /// Whether a service was named.
     pub fn is_given(&self) -> bool {
-        !self.pid.is_empty() || self.port.is_some() || self.unit.is_some() || self.cgroup.is_some() || self.container.is_some()
+        !self.pid.is_empty()
+            || self.port.is_some()
+            || self.unit.is_some()
+            || self.cgroup.is_some()
+            || self.container.is_some()
     }
 
     /// Finds it. `label` is what it is called in the record, in place of its program's name.
@@ -91,18 +95,21 @@ impl Args {
 fn name(pids: &[i32]) -> String {
     let all: BTreeMap<i32, (i32, String)> =
         pids.iter().filter_map(|&pid| sample::process(pid).map(|s| (pid, (s.parent, s.name)))).collect();
-    let first: BTreeSet<&str> = all.values().filter(|(parent, _)| !all.contains_key(parent)).map(|(_, name)| name.as_str()).collect();
+    let first: BTreeSet<&str> =
+        all.values().filter(|(parent, _)| !all.contains_key(parent)).map(|(_, name)| name.as_str()).collect();
     let shown: Vec<&str> = first.iter().take(3).copied().collect();
     shown.join("+")
 }
 
 /// What cannot be said without root's rights.
 fn rights(pids: &[i32]) -> Option<String> {
-    let unreadable = pids
-        .iter()
-        .any(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied));
+    let unreadable = pids.iter().any(|pid| {
+        std::fs::read_dir(format!("/proc/{pid}/fd")).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
+    });
     unreadable.then(|| {
-        "of another user's processes only what /proc shows can be read: what their threads did, and not what they waited for; run this as root for the rest".to_owned()
+        "of another user's processes only what /proc shows can be read: what their threads did, and not what they \
+         waited for; run this as root for the rest"
+            .to_owned()
     })
 }
 
@@ -137,7 +144,8 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
     }
     if listening.is_empty() {
         return usage(format!(
-            "nobody listens on TCP port {port} of this machine; a service in a container listens on a port of its own there: name it by --container"
+            "nobody listens on TCP port {port} of this machine; a service in a container listens on a port of its own \
+             there: name it by --container"
         ));
     }
     let holds = |pid: &i32| socket_inodes(std::iter::once(*pid)).iter().any(|inode| listening.contains(inode));
@@ -148,15 +156,26 @@ fn by_port(port: u16) -> anyhow::Result<Target> {
     }
     pids.sort_unstable();
     if pids.is_empty() {
-        return usage(format!("who listens on port {port} is another user's process, which only root can see; run this as root"));
+        return usage(format!(
+            "who listens on port {port} is another user's process, which only root can see; run this as root"
+        ));
     }
     let parents: BTreeSet<i32> = pids.iter().copied().collect();
-    let first: Vec<i32> = pids.iter().copied().filter(|&pid| sample::process(pid).is_some_and(|s| !parents.contains(&s.parent))).collect();
+    let first: Vec<i32> = pids
+        .iter()
+        .copied()
+        .filter(|&pid| sample::process(pid).is_some_and(|s| !parents.contains(&s.parent)))
+        .collect();
     let mut notes = Vec::new();
     if first.len() > 1 {
-        let told: Vec<String> =
-            first.iter().map(|&pid| format!("{} ({pid})", sample::process(pid).map_or_else(String::new, |s| s.name))).collect();
-        notes.push(format!("several services listen on port {port}, all of them are explained together: {}", told.join(", ")));
+        let told: Vec<String> = first
+            .iter()
+            .map(|&pid| format!("{} ({pid})", sample::process(pid).map_or_else(String::new, |s| s.name)))
+            .collect();
+        notes.push(format!(
+            "several services listen on port {port}, all of them are explained together: {}",
+            told.join(", ")
+        ));
     }
     let params = Params::new().with("port", i64::from(port));
     Ok(Target { service: Service { pids, groups: Vec::new() }, params, notes })
@@ -169,7 +188,10 @@ fn by_unit(unit: &str) -> anyhow::Result<Target> {
     of_groups(found, Params::new().with("unit", full.clone()), || {
         let units = units();
         let otherwise = || format!("“systemctl status {full}” tells whether it runs");
-        format!("no unit “{full}” has a process here; {}", suggest::or_else(&full, units.iter().map(String::as_str), otherwise))
+        format!(
+            "no unit “{full}” has a process here; {}",
+            suggest::or_else(&full, units.iter().map(String::as_str), otherwise)
+        )
     })
 }
 
@@ -186,24 +208,34 @@ fn by_cgroup(path: &Path) -> anyhow::Result<Target> {
         if members::of_directory(path).is_empty() {
             return usage(format!("the control group {} has no process", path.display()));
         }
-        return Ok(Target { service: Service { pids: Vec::new(), groups: vec![path.to_owned()] }, params, notes: Vec::new() });
+        return Ok(Target {
+            service: Service { pids: Vec::new(), groups: vec![path.to_owned()] },
+            params,
+            notes: Vec::new(),
+        });
     }
     let found = path.to_str().filter(|p| p.len() > 1 && p.starts_with('/')).and_then(members::at);
-    of_groups(found.into_iter().collect(), params, || format!("no process here is in a control group {}", path.display()))
+    of_groups(found.into_iter().collect(), params, || {
+        format!("no process here is in a control group {}", path.display())
+    })
 }
 
 fn by_container(wanted: &str) -> anyhow::Result<Target> {
     let ids = containers::ids(wanted);
-    let named = |part: &str| members::container(part).is_some_and(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())));
+    let named = |part: &str| {
+        members::container(part).is_some_and(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())))
+    };
     let found = members::find(named);
-    let different: BTreeSet<&str> = found.iter().filter_map(|f| f.path.rsplit('/').find_map(members::container)).collect();
+    let different: BTreeSet<&str> =
+        found.iter().filter_map(|f| f.path.rsplit('/').find_map(members::container)).collect();
     if different.len() > 1 {
         let told: Vec<&str> = different.iter().map(|id| &id[..12]).collect();
         return usage(format!("“{wanted}” may be any of the containers {}; give more of its number", told.join(", ")));
     }
     of_groups(found, Params::new().with("container", wanted), || {
         format!(
-            "no container “{wanted}” has a process here; its name is only known where Docker, Podman or containerd left it in a file that can be read: try the number"
+            "no container “{wanted}” has a process here; its name is only known where Docker, Podman or containerd \
+             left it in a file that can be read: try the number"
         )
     })
 }

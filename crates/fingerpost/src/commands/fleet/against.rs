@@ -35,7 +35,8 @@ const MOST_TOLD: usize = 40;
 
 /// Prints what a roll-out changed.
 pub fn compare(args: CompareArgs) -> anyhow::Result<()> {
-    let treated = args.treated.as_deref().map(super::given::names).transpose()?.map(|names| names.into_iter().collect());
+    let treated =
+        args.treated.as_deref().map(super::given::names).transpose()?.map(|names| names.into_iter().collect());
     let (before, after) = (super::given::open(&args.before)?, super::given::open(&args.after)?);
     let said = rollout::rollout(&before, &after, treated.as_ref())?;
     if args.format == Format::Json {
@@ -50,8 +51,13 @@ pub fn compare(args: CompareArgs) -> anyhow::Result<()> {
         ));
     }
     let alone = if said.controls == 0 { " What happened to all hosts meanwhile is in these figures." } else { "" };
-    output::sentence(&format!("{} of {} changed; {who}.{alone}", said.changed.len(), counted(said.looked_at as u64, "figure")))?;
-    let mut lines: Vec<String> = said.changed.iter().take(MOST_TOLD).map(|s| format!("  {}", show::changed(s))).collect();
+    output::sentence(&format!(
+        "{} of {} changed; {who}.{alone}",
+        said.changed.len(),
+        counted(said.looked_at as u64, "figure")
+    ))?;
+    let mut lines: Vec<String> =
+        said.changed.iter().take(MOST_TOLD).map(|s| format!("  {}", show::changed(s))).collect();
     let more = said.changed.len().saturating_sub(MOST_TOLD);
     lines.extend((more > 0).then(|| format!("  and {more} smaller changes: --format json has all")));
     output::lines(&lines)
@@ -125,7 +131,8 @@ impl Day {
 /// Arguments of `fleet check`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without words after --, what the sweep named, or else the rows that tell most per second (--profile screen), within 15 seconds. For a prologue or HealthCheckProgram: \
+    after_help = "Without words after --, what the sweep named, or else the rows that tell most per second (--profile \
+        screen), within 15 seconds. For a prologue or HealthCheckProgram: \
     `fingerpost fleet check --against SWEEP || scontrol update …`."
 )]
 pub struct CheckArgs {

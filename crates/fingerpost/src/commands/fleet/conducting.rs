@@ -144,7 +144,12 @@ impl Conducting<'_> {
     }
 
     /// Has the engine measure these nodes once.
-    fn measure(&self, nodes: Vec<String>, hosts: &BTreeMap<String, String>, event: &mut dyn FnMut(Event)) -> anyhow::Result<()> {
+    fn measure(
+        &self,
+        nodes: Vec<String>,
+        hosts: &BTreeMap<String, String>,
+        event: &mut dyn FnMut(Event),
+    ) -> anyhow::Result<()> {
         let job = format!("fingerpost-{}-{:08x}", self.sweep.manifest.id.to_lowercase(), fastrand::u32(..));
         if let Engine::Kubernetes(options) = &self.engine {
             return self.cluster(options).run(&job, hosts, &self.sweep.manifest.args, event);
@@ -155,8 +160,9 @@ impl Conducting<'_> {
         let wait = if slurm { QUEUED } else { Duration::from_secs(self.timeout + 60) };
         // One job is asked about once.
         let mut of_all = None;
-        let mut taken =
-            |node: &str| if self.alone() { *of_all.get_or_insert_with(|| was_taken(&job, node)) } else { was_taken(&job, node) };
+        let mut taken = |node: &str| {
+            if self.alone() { *of_all.get_or_insert_with(|| was_taken(&job, node)) } else { was_taken(&job, node) }
+        };
         pool::run(tasks, at_once, wait, self.stop, |told| {
             event(match told {
                 Event::Answered(node, Answer::Failed(reason))
@@ -224,7 +230,8 @@ impl Conducting<'_> {
     fn by_ssh(&self, config: Option<&String>, nodes: Vec<String>) -> anyhow::Result<Vec<Task>> {
         let (_, bytes) = super::node::own_file()?;
         let task = |node: String| {
-            let ssh = ["ssh".to_owned()].into_iter().chain(config.iter().flat_map(|file| ["-F".to_owned(), (*file).clone()]));
+            let ssh =
+                ["ssh".to_owned()].into_iter().chain(config.iter().flat_map(|file| ["-F".to_owned(), (*file).clone()]));
             let words = ssh.chain(engine::ssh(&node, bytes, self.timeout, &self.sweep.manifest.args)).collect();
             Task { words, nodes: vec![node], send_program: true }
         };
@@ -240,13 +247,16 @@ impl Conducting<'_> {
             .context("cannot start Slurm's sinfo here (use a host of the cluster, or --ssh)")?;
         if !said.status.is_some_and(|status| status.success()) {
             let why = clean_short(String::from_utf8_lossy(&said.stderr).trim(), 200);
-            return usage(format!("Slurm does not answer: {why}; start this on a host on which `sinfo` works, or use --ssh"));
+            return usage(format!(
+                "Slurm does not answer: {why}; start this on a host on which `sinfo` works, or use --ssh"
+            ));
         }
         let text = String::from_utf8_lossy(&said.stdout);
         let states: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.trim().split_once(' ')).collect();
         let mut able = Vec::new();
         for node in nodes.drain(..) {
-            let reason = match states.get(node.as_str()).map(|state| state.trim_end_matches(['+', '$', '@', '^', '-'])) {
+            let reason = match states.get(node.as_str()).map(|state| state.trim_end_matches(['+', '$', '@', '^', '-']))
+            {
                 Some("idle" | "mixed" | "allocated" | "completing" | "reserved" | "planned") => {
                     able.push(node);
                     continue;
@@ -261,18 +271,28 @@ impl Conducting<'_> {
     }
 }
 
-/// Whether Slurm took this node from the job of this name for another one: on a busy node the job itself is ended before it can say so.
+/// Whether Slurm took this node from the job of this name for another one: on a busy node the job itself is ended
+/// before it can say so.
 fn was_taken(job: &str, node: &str) -> bool {
     let mut command = Command::new("squeue");
     // Of one that was not taken it says N/A.
-    command.args(["--noheader", "--states=all", "--Format=PreemptTime", &format!("--name={job}"), &format!("--nodelist={node}")]);
+    command.args([
+        "--noheader",
+        "--states=all",
+        "--Format=PreemptTime",
+        &format!("--name={job}"),
+        &format!("--nodelist={node}"),
+    ]);
     let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(30));
     said.is_ok_and(|said| said.stdout.trim_ascii().first().is_some_and(u8::is_ascii_digit))
 }
 
 /// Cancels the jobs of this name, which nobody else's has.
 fn cancel(job: &str) {
-    let cancelled = child::run_bounded(Command::new("scancel").arg(format!("--name={job}")), Instant::now() + Duration::from_secs(30));
+    let cancelled = child::run_bounded(
+        Command::new("scancel").arg(format!("--name={job}")),
+        Instant::now() + Duration::from_secs(30),
+    );
     if !cancelled.is_ok_and(|said| said.status.is_some_and(|status| status.success())) {
         say(&format!("the job could not be cancelled; do it by `scancel --name={job}`"));
     }

@@ -23,11 +23,16 @@ pub struct Slurm {
 }
 
 impl Slurm {
-    /// The options as `srun` and `sbatch` take them. Without a time limit of the user's the job has the run's own: a short job is fitted
-    /// in between others, and one of the partition's default might end before its runs.
+    /// The options as `srun` and `sbatch` take them. Without a time limit of the user's the job has the run's own: a
+    /// short job is fitted in between others, and one of the partition's default might end before its runs.
     fn options(&self, timeout: u64) -> Vec<String> {
         let time = self.time.clone().unwrap_or_else(|| (timeout + STARTING).div_ceil(60).to_string());
-        let given = [("partition", &self.partition), ("account", &self.account), ("reservation", &self.reservation), ("time", &Some(time))];
+        let given = [
+            ("partition", &self.partition),
+            ("account", &self.account),
+            ("reservation", &self.reservation),
+            ("time", &Some(time)),
+        ];
         given.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("--{name}={value}"))).collect()
     }
 }
@@ -41,8 +46,8 @@ const STARTING: u64 = 120;
 /// Slurm's words for it.
 pub const PREEMPTED: &str = "has been preempted";
 
-/// Whether a child's complaint says that Slurm took the node for a job of higher priority, or gave the job back to the queue. Nothing is
-/// known of the host by that, and it is to be tried again.
+/// Whether a child's complaint says that Slurm took the node for a job of higher priority, or gave the job back to the
+/// queue. Nothing is known of the host by that, and it is to be tried again.
 pub fn was_preempted(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     ["due to preemption", "due to job requeue", PREEMPTED].iter().any(|words| reason.contains(words))
@@ -91,22 +96,27 @@ impl Job<'_> {
         words
     }
 
-    /// The batch script that does the same, and writes a file for each node into the directory that it is started in. The files are the
-    /// nodes' own: `srun`'s placeholder `%N` is the name of the machine, which Slurm may know by another, and a requeued job would write
-    /// over what came before.
+    /// The batch script that does the same, and writes a file for each node into the directory that it is started in.
+    /// The files are the nodes' own: `srun`'s placeholder `%N` is the name of the machine, which Slurm may know by
+    /// another, and a requeued job would write over what came before.
     pub fn script(&self, slurm: &Slurm) -> String {
         let options: String = self.common(slurm).iter().map(|word| format!("#SBATCH {word}\n")).collect();
         let mut words = self.node_words(slurm);
         words.splice(2..2, ["--into".to_owned(), ".".into()]);
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        let given: String = self.words.iter().map(|word| format!(" {}", quoted(word).replace(['\n', '\r'], " "))).collect();
+        let given: String =
+            self.words.iter().map(|word| format!(" {}", quoted(word).replace(['\n', '\r'], " "))).collect();
         let given = if given.is_empty() { given } else { format!(" --{given}") };
         let bcast = slurm.bcast.as_ref().map(|dir| format!("{}/{}", dir.trim_end_matches('/'), self.name));
-        let copy = bcast.as_ref().map_or(String::new(), |to| format!("sbcast --force {} {}\n", quoted(self.program), quoted(to)));
+        let copy = bcast
+            .as_ref()
+            .map_or(String::new(), |to| format!("sbcast --force {} {}\n", quoted(self.program), quoted(to)));
         let program = quoted(bcast.as_deref().unwrap_or(self.program));
         format!(
-            "#!/bin/sh\n{options}#SBATCH --no-kill\n#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=fingerpost-%j.log\n\
-            # A file NODE.json.gz from each node. A requeued job, or another one in the same directory, goes on with the nodes that have none.\n\
+            "#!/bin/sh\n{options}#SBATCH --no-kill\n#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH \
+             --output=fingerpost-%j.log\n\
+            # A file NODE.json.gz from each node. A requeued job, or another one in the same directory, goes on with \
+             the nodes that have none.\n\
             # Afterwards: fingerpost fleet gather . -o SWEEP{}\n\
             echo {} >> {ASKED}\n{copy}srun --no-kill --kill-on-bad-exit=0 --wait=0 {program} {}\n",
             given,
@@ -116,16 +126,18 @@ impl Job<'_> {
     }
 }
 
-/// The words of `ssh` for one host. The program comes on standard input, `bytes` long, into a directory that only the user may enter; what
-/// stays open of the input tells the node that this end is still there.
+/// The words of `ssh` for one host. The program comes on standard input, `bytes` long, into a directory that only the
+/// user may enter; what stays open of the input tells the node that this end is still there.
 ///
-/// When this end goes meanwhile, the program has come in part and is not started, and a complaint of the shell meets a closed pipe: neither
-/// may keep the directory.
+/// When this end goes meanwhile, the program has come in part and is not started, and a complaint of the shell meets a
+/// closed pipe: neither may keep the directory.
 pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> {
     let run: Vec<String> = run.iter().map(|word| quoted(word)).collect();
     let script = format!(
-        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/fingerpost-fleet.XXXXXXXXXX\") || exit 1; trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT PIPE TERM; \
-        head -c {bytes} > \"$d/fingerpost\" && [ \"$(wc -c < \"$d/fingerpost\")\" -eq {bytes} ] && chmod 700 \"$d/fingerpost\" && \
+        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/fingerpost-fleet.XXXXXXXXXX\") || exit 1; trap 'rm -rf \"$d\"' \
+         EXIT; trap 'exit 1' HUP INT PIPE TERM; \
+        head -c {bytes} > \"$d/fingerpost\" && [ \"$(wc -c < \"$d/fingerpost\")\" -eq {bytes} ] && chmod \
+         700 \"$d/fingerpost\" && \
         \"$d/fingerpost\" fleet node --name {host} --while-stdin --timeout={timeout} -- {}",
         run.join(" ")
     );
@@ -139,7 +151,11 @@ pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> 
 /// A word as a shell takes it, whatever it holds.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '%' | '+');
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -157,10 +173,11 @@ mod tests {
         let (nodes, words) = (["n1", "n2", "n3"].map(str::to_owned), ["--profile".to_owned(), "quick".into()]);
         let slurm = Slurm { partition: Some("batch".into()), bcast: Some("/tmp/".into()), ..Slurm::default() };
         let said = job(&nodes, &words).srun(&slurm, false).join(" ");
-        let begin =
-            "--job-name=fingerpost-x --nodelist=n[1-3] --nodes=3 --ntasks-per-node=1 --exclusive --partition=batch --time=3 --no-kill";
+        let begin = "--job-name=fingerpost-x --nodelist=n[1-3] --nodes=3 --ntasks-per-node=1 --exclusive \
+            --partition=batch --time=3 --no-kill";
         assert!(said.starts_with(begin), "{said}");
-        let end = "--bcast=/tmp/fingerpost-x /opt/fingerpost fleet node --name-from SLURMD_NODENAME --timeout=60 --remove-self -- --profile quick";
+        let end = "--bcast=/tmp/fingerpost-x /opt/fingerpost fleet node --name-from SLURMD_NODENAME --timeout=60 \
+            --remove-self -- --profile quick";
         assert!(said.ends_with(end), "{said}");
         let script = job(&nodes, &words).script(&Slurm::default());
         assert!(
@@ -177,7 +194,12 @@ mod tests {
             let words = ssh("n1", PROGRAM.len() as u64, 60, &[]);
             let mut command = std::process::Command::new("sh");
             command.arg("-c").arg(words.last().unwrap()).env("TMPDIR", dir.path());
-            let mut sh = command.stdin(std::process::Stdio::piped()).stderr(err).stdout(std::process::Stdio::null()).spawn().unwrap();
+            let mut sh = command
+                .stdin(std::process::Stdio::piped())
+                .stderr(err)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
             let _ = sh.stdin.take().unwrap().write_all(came);
             assert!(!sh.wait().unwrap().success());
             std::fs::read_dir(dir.path()).unwrap().count()
@@ -193,8 +215,10 @@ mod tests {
     fn no_word_leaves_its_quotes() {
         assert_eq!([quoted("a b"), quoted("it's"), quoted(""), quoted("x=1")], ["'a b'", r"'it'\''s'", "''", "x=1"]);
         let words = ssh("n1", 10, 60, &["--set=$(reboot)".to_owned()]);
-        let shown =
-            std::process::Command::new("sh").args(["-c", &format!("printf '%s' {}", &words.last().unwrap()[11..])]).output().unwrap();
+        let shown = std::process::Command::new("sh")
+            .args(["-c", &format!("printf '%s' {}", &words.last().unwrap()[11..])])
+            .output()
+            .unwrap();
         assert!(String::from_utf8(shown.stdout).unwrap().contains("-- '--set=$(reboot)'"));
         assert_eq!(words[words.len() - 3..words.len() - 1], ["--", "n1"]);
     }

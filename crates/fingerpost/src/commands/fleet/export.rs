@@ -16,8 +16,10 @@ use crate::output;
 #[command(
     group(clap::ArgGroup::new("format").args(["csv", "parquet"]).required(true)),
     after_help = "DuckDB: `SELECT node, median(value) FROM 'sweep.parquet' WHERE probe = 'memory.copy' GROUP BY node`. \
-    pandas: `pandas.read_parquet('sweep.parquet').pivot_table(index='node', columns=['probe', 'params'], values='value')`. \
-    With CSV: read_csv('sweep.csv') in both, with keep_default_na=False in pandas, since many rows have empty parameters."
+    pandas: `pandas.read_parquet('sweep.parquet').pivot_table(index='node', columns=['probe', 'params'], \
+    values='value')`. \
+    With CSV: read_csv('sweep.csv') in both, with keep_default_na=False in pandas, since many rows have empty \
+    parameters."
 )]
 pub struct Args {
     /// The sweep's directory

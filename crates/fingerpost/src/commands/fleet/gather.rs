@@ -23,8 +23,10 @@ use crate::progress::{Progress, Progressing};
 /// Arguments of `fleet gather`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A file NODE.json is that node's run, NODE.json.gz its record (as in the directory `hosts` of another sweep), and NODE.out what \
-    its task printed. A file that holds no record is a row with the reason, and so is a node of -w, or of a batch script's file \
+    after_help = "A file NODE.json is that node's run, NODE.json.gz its record (as in the directory `hosts` of another \
+        sweep), and NODE.out what \
+    its task printed. A file that holds no record is a row with the reason, and so is a node of -w, or of a batch \
+    script's file \
     fingerpost-nodes, that has no file. Exit status 3: some host has no record."
 )]
 pub struct GatherArgs {
@@ -102,7 +104,11 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
         index::save(&index::path(sweep.dir()), &table);
         failed = sweep.states()?.values().filter(|state| **state != State::Measured).count() as u64;
     }
-    let doubled = if beside == 0 { String::new() } else { format!(", {} of a host that has one", counted(beside, "further record")) };
+    let doubled = if beside == 0 {
+        String::new()
+    } else {
+        format!(", {} of a host that has one", counted(beside, "further record"))
+    };
     let shown = sweep.dir().display();
     say(&format!(
         "{} gathered{doubled}, {failed} without one; which hosts are slow: fingerpost fleet show {shown}",
@@ -118,7 +124,8 @@ fn progress_of(files: usize) -> Progress {
     Progress::start(&format!("gathering {}", counted(files as u64, "file")), A_FILE * (files / cpus) as u32, to)
 }
 
-/// The nodes of which something is known: every file is a row, also one whose record is none, and so is every node that was asked for.
+/// The nodes of which something is known: every file is a row, also one whose record is none, and so is every node that
+/// was asked for.
 fn asked_of(args: &GatherArgs, files: &[(String, PathBuf)]) -> anyhow::Result<BTreeSet<String>> {
     let mut asked: BTreeSet<String> = files.iter().map(|(node, _)| node.clone()).collect();
     asked.extend(args.nodes.as_deref().map(super::given::names).transpose()?.into_iter().flatten());
@@ -151,8 +158,9 @@ struct Gathering<'a> {
 }
 
 impl Gathering<'_> {
-    /// Takes the files, each by some thread, and tells of each on this one. Files of one node are one thread's, in their order, so that which
-    /// of two records is the node's does not depend on which thread is faster. Stops at the first error of the sweep's own.
+    /// Takes the files, each by some thread, and tells of each on this one. Files of one node are one thread's, in
+    /// their order, so that which of two records is the node's does not depend on which thread is faster. Stops at the
+    /// first error of the sweep's own.
     fn all(&self, files: &[(String, PathBuf)], mut tell: impl FnMut(&str, anyhow::Result<Taken>)) {
         let of_nodes: Vec<&[(String, PathBuf)]> = files.chunk_by(|a, b| a.0 == b.0).collect();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -161,7 +169,9 @@ impl Gathering<'_> {
             for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
                 let (send, next, stop, of_nodes) = (send.clone(), &next, &stop, &of_nodes);
                 scope.spawn(move || {
-                    while let Some(of_node) = of_nodes.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
+                    while let Some(of_node) =
+                        of_nodes.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed))
+                    {
                         for (node, path) in *of_node {
                             if send.send((node, self.take(node, path))).is_err() {
                                 return;
@@ -199,8 +209,10 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let node =
-            path.file_name().and_then(|name| name.to_str()).and_then(|name| ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)));
+        let node = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)));
         if let Some(node) = node.filter(|node| nodes::is_name(node)) {
             files.push((node.to_owned(), path.clone()));
         }
@@ -209,7 +221,11 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
         }
     }
     files.sort();
-    if files.is_empty() { usage(format!("{} holds no NODE.json, NODE.json.gz or NODE.out", dir.display())) } else { Ok(files) }
+    if files.is_empty() {
+        usage(format!("{} holds no NODE.json, NODE.json.gz or NODE.out", dir.display()))
+    } else {
+        Ok(files)
+    }
 }
 
 /// The run in a file, or why there is none.

@@ -37,7 +37,10 @@ fn near(dir: &Path) -> Option<String> {
     let sweeps = entries.take(MOST_BESIDE).flatten().filter(|entry| entry.path().join(MANIFEST).is_file());
     let names: Vec<String> = sweeps.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     let found = suggest::nearest(name, names.iter().map(String::as_str).filter(|other| *other != name))?;
-    Some(clean(&parent.map_or(Path::new(found).to_owned(), |parent| parent.join(found)).display().to_string()).into_owned())
+    Some(
+        clean(&parent.map_or(Path::new(found).to_owned(), |parent| parent.join(found)).display().to_string())
+            .into_owned(),
+    )
 }
 
 /// Makes a sweep of these nodes in this directory, else in one by its id here; or says what to do where that is there.
@@ -45,10 +48,18 @@ pub fn create(dir: Option<PathBuf>, engine: &str, nodes: &[String], args: &[Stri
     let now = jiff::Timestamp::now();
     let (id, started) = (new_id(now, fastrand::u32(..)), rfc3339(now));
     let dir = dir.unwrap_or_else(|| PathBuf::from(format!("sweep-{id}")));
-    let manifest = Manifest { schema: SCHEMA.into(), id, started, engine: engine.into(), nodes: nodes::fold(nodes), args: args.to_vec() };
+    let manifest = Manifest {
+        schema: SCHEMA.into(),
+        id,
+        started,
+        engine: engine.into(),
+        nodes: nodes::fold(nodes),
+        args: args.to_vec(),
+    };
     Sweep::create(&dir, manifest).or_else(|e| match &e {
         SweepError::Io { path, source, .. } if source.kind() == ErrorKind::AlreadyExists => usage(format!(
-            "{path} is there already: name another directory by -o, or go on with the sweep in it by `fingerpost fleet run --resume {path}`"
+            "{path} is there already: name another directory by -o, or go on with the sweep in it by `fingerpost fleet \
+             run --resume {path}`"
         )),
         _ => usage(e.to_string()),
     })

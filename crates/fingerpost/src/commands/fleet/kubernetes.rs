@@ -37,7 +37,11 @@ impl Options {
     /// The image, without which there is no Job.
     pub fn image(&self) -> anyhow::Result<&str> {
         let good = |image: &&str| !image.is_empty() && !image.contains(|c: char| c.is_whitespace() || c.is_control());
-        let none = || usage("--kubernetes needs --image IMAGE: one whose entry point is this program, such as `make image` builds");
+        let none = || {
+            usage(
+                "--kubernetes needs --image IMAGE: one whose entry point is this program, such as `make image` builds",
+            )
+        };
         self.image.as_deref().filter(good).map_or_else(none, Ok)
     }
 
@@ -123,8 +127,9 @@ impl Cluster<'_> {
         wanted: &[String],
         mut fail: impl FnMut(&str, &str) -> anyhow::Result<()>,
     ) -> anyhow::Result<BTreeMap<String, String>> {
-        let said =
-            self.asked(&["get", "nodes", "--output=json"], MOST_ANSWER).or_else(|e| usage(format!("Kubernetes does not answer: {e:#}")))?;
+        let said = self
+            .asked(&["get", "nodes", "--output=json"], MOST_ANSWER)
+            .or_else(|e| usage(format!("Kubernetes does not answer: {e:#}")))?;
         let states = kubernetes::nodes_of(&said, self.options.tolerate).or_else(usage)?;
         let mut able = BTreeMap::new();
         for node in wanted {
@@ -138,7 +143,13 @@ impl Cluster<'_> {
     }
 
     /// Has these nodes measured, and tells `event` of each answer.
-    pub fn run(&self, name: &str, able: &BTreeMap<String, String>, words: &[String], event: &mut dyn FnMut(Event)) -> anyhow::Result<()> {
+    pub fn run(
+        &self,
+        name: &str,
+        able: &BTreeMap<String, String>,
+        words: &[String],
+        event: &mut dyn FnMut(Event),
+    ) -> anyhow::Result<()> {
         let hosts: Vec<String> = able.values().cloned().collect();
         let job = self.options.job(name, &hosts, self.at_once, self.timeout, words)?;
         let scratch = Scratch::create().context("cannot make a private directory for the manifest")?;
@@ -186,7 +197,10 @@ impl Cluster<'_> {
         if !self.stop.load(Ordering::Relaxed) {
             let why = why_none(&pods);
             left.iter().for_each(|node| {
-                event(Event::Answered((*node).to_owned(), Answer::Failed(why_of(node, &pods).unwrap_or_else(|| why.clone()))))
+                event(Event::Answered(
+                    (*node).to_owned(),
+                    Answer::Failed(why_of(node, &pods).unwrap_or_else(|| why.clone())),
+                ))
             });
         }
         Ok(())
@@ -205,7 +219,8 @@ impl Cluster<'_> {
             Err(e) => return Answer::Failed(format!("its log cannot be read: {e:#}")),
         };
         let mut collector = Collector::default();
-        let mut answer = Answer::Failed(format!("its pod ended and printed no record; its last words: {}", last_words(&said)));
+        let mut answer =
+            Answer::Failed(format!("its pod ended and printed no record; its last words: {}", last_words(&said)));
         for line in pool::lines(&said[..], LONGEST_LINE) {
             if let Some((_, got)) = collector.line(&line, |name| name == node) {
                 answer = got;
@@ -218,7 +233,10 @@ impl Cluster<'_> {
 fn last_words(log: &[u8]) -> String {
     let end = &log[log.len().saturating_sub(1000)..];
     let text = String::from_utf8_lossy(end);
-    clean_short(text.lines().rfind(|line| !line.trim().is_empty() && wire::begun(line).is_none()).unwrap_or("none"), 160)
+    clean_short(
+        text.lines().rfind(|line| !line.trim().is_empty() && wire::begun(line).is_none()).unwrap_or("none"),
+        160,
+    )
 }
 
 /// Why a node has no answer, by the pod that is on it.

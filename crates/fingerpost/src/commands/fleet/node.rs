@@ -29,7 +29,8 @@ pub struct Args {
     /// Remove this program's file at once: it is a copy that was made for this run
     #[arg(long)]
     remove_self: bool,
-    /// Put the record into this directory, as NODE.json.gz, instead of printing it; a node whose record is there is not measured again
+    /// Put the record into this directory, as NODE.json.gz, instead of printing it; a node whose record is there is not
+    /// measured again
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// The most seconds that the run may take
@@ -64,8 +65,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(if told.is_ok() { Done::Well } else { Done::MeasurementFailed })
 }
 
-/// Measures, and puts the record into a directory, or the reason why there is none as `fleet gather` reads it. A job that is requeued starts
-/// all its tasks again: a node that has its record keeps it, and what an attempt left in part was never put in place.
+/// Measures, and puts the record into a directory, or the reason why there is none as `fleet gather` reads it. A job
+/// that is requeued starts all its tasks again: a node that has its record keeps it, and what an attempt left in part
+/// was never put in place.
 fn into(dir: &Path, name: &str, measure: impl FnOnce() -> anyhow::Result<Run>) -> anyhow::Result<Done> {
     let (record, reason) = (dir.join(format!("{name}.json.gz")), dir.join(format!("{name}.out")));
     if slim::from_path(&record).is_ok() {
@@ -88,7 +90,8 @@ fn into(dir: &Path, name: &str, measure: impl FnOnce() -> anyhow::Result<Run>) -
     }
 }
 
-/// Measures this host in a process of its own, and gives the run without its samples; with `while_stdin` for as long as standard input lasts.
+/// Measures this host in a process of its own, and gives the run without its samples; with `while_stdin` for as long as
+/// standard input lasts.
 ///
 /// # Errors
 /// Why there is none, in words.

@@ -43,7 +43,9 @@ pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBoo
         for _ in 0..threads {
             let tell = tell.clone();
             scope.spawn(move || {
-                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
+                while let Some(task) =
+                    tasks.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed))
+                {
                     // That nobody listens is no reason to leave a child.
                     one(task, timeout, stop, &mut |event| drop(tell.send(event)));
                 }
@@ -169,8 +171,8 @@ pub fn pause(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The line of a child's complaints that says most: one that tells that the job was taken away, else the last. All is read, so that
-/// nothing is held up.
+/// The line of a child's complaints that says most: one that tells that the job was taken away, else the last. All is
+/// read, so that nothing is held up.
 pub fn complaint(from: Option<impl Read>) -> String {
     let Some(from) = from else { return String::new() };
     let mut told = String::from("none");
@@ -200,16 +202,21 @@ mod tests {
 
     #[test]
     fn every_node_is_answered_for_once_with_its_reason() {
-        let script = "echo nonsense; echo FINGERPOST n1 failed no space; echo FINGERPOST n1 failed again; echo FINGERPOST x failed no; echo dead >&2; exit 7";
+        let script = "echo nonsense; echo FINGERPOST n1 failed no space; echo FINGERPOST n1 failed again; echo \
+            FINGERPOST x failed no; echo dead >&2; exit 7";
         let got = answers(script, &["n1", "n2"], Duration::from_secs(60));
         assert_eq!(got[0], ("n1".to_owned(), Answer::Failed("no space".into())));
         let Answer::Failed(reason) = &got[1].1 else { panic!("{got:?}") };
-        assert!(got.len() == 2 && got[1].0 == "n2" && reason.contains("exit status: 7") && reason.ends_with("dead"), "{reason}");
+        assert!(
+            got.len() == 2 && got[1].0 == "n2" && reason.contains("exit status: 7") && reason.ends_with("dead"),
+            "{reason}"
+        );
     }
 
     #[test]
     fn a_node_runs_when_it_says_so_and_not_when_its_child_was_started() {
-        let script = "echo FINGERPOST n1 began; echo FINGERPOST x began; echo FINGERPOST n1 failed no; echo FINGERPOST n1 began";
+        let script =
+            "echo FINGERPOST n1 began; echo FINGERPOST x began; echo FINGERPOST n1 failed no; echo FINGERPOST n1 began";
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
         let task = Task { words, nodes: ["n1", "n2"].map(str::to_owned).to_vec(), send_program: false };
         let mut told = Vec::new();

@@ -20,7 +20,8 @@ use crate::exit::{Done, say, usage};
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("engine").args(["slurm", "ssh", "kubernetes"]).required(true)),
-    after_help = "Words after -- are those of `run` on every node: names, --profile, --set. Exit status 3: some host has no record."
+    after_help = "Words after -- are those of `run` on every node: names, --profile, --set. Exit status 3: some host \
+        has no record."
 )]
 pub struct Args {
     /// One exclusive task a node by srun
@@ -72,7 +73,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     // Of a sweep that goes on the words were checked when it began.
     let takes = time_of(&sweep.manifest.args).unwrap_or_default();
     let stop = conduct::stopped_by_signals()?;
-    let conducting = Conducting { engine, sweep: &sweep, at_once: at_once(&args), timeout: args.timeout, takes, stop: &stop };
+    let conducting =
+        Conducting { engine, sweep: &sweep, at_once: at_once(&args), timeout: args.timeout, takes, stop: &stop };
     conducting.pass(Pass::First, wanted(&sweep)?).inspect_err(|_| {
         // The engine does not answer: the same words can be given again.
         if args.resume.is_none() {
@@ -106,7 +108,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 fn wanted(sweep: &Sweep) -> anyhow::Result<Vec<String>> {
     let unreadable = Table::of(sweep)?.unreadable;
     let states = sweep.states()?.into_iter();
-    Ok(states.filter(|(node, state)| *state != State::Measured || unreadable.contains_key(node)).map(|(node, _)| node).collect())
+    Ok(states
+        .filter(|(node, state)| *state != State::Measured || unreadable.contains_key(node))
+        .map(|(node, _)| node)
+        .collect())
 }
 
 fn engine_of(args: &Args) -> anyhow::Result<Engine> {
@@ -143,7 +148,8 @@ fn sweep_of(args: &Args) -> anyhow::Result<Sweep> {
     // The command lines of srun and ssh can be read by every user of every node.
     if secret::cut_words(args.words.iter().map(String::as_str)) != args.words {
         return usage(
-            "the words after -- hold a password, and every user of the nodes could read them; use a file on the nodes (--set password_file=PATH)",
+            "the words after -- hold a password, and every user of the nodes could read them; use a file on the nodes \
+             (--set password_file=PATH)",
         );
     }
     let engine = match () {

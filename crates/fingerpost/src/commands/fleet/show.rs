@@ -40,7 +40,9 @@ impl Args {
         match (&self.output, &self.host) {
             (Some(_), _) => Some("open it in a browser: it is one file, which can be mailed".to_owned()),
             (None, Some(_)) => None,
-            (None, None) => Some(format!("one host: fingerpost fleet show {sweep} HOST; as a page: fingerpost serve --sweep {sweep}")),
+            (None, None) => Some(format!(
+                "one host: fingerpost fleet show {sweep} HOST; as a page: fingerpost serve --sweep {sweep}"
+            )),
         }
     }
 }
@@ -114,7 +116,10 @@ pub fn table(verdicts: &Verdicts) -> anyhow::Result<()> {
         lines.extend(of_host(host, 3));
     }
     if told.len() > MOST_TOLD {
-        lines.extend([String::new(), format!("and {} more: --format json has all", counted((told.len() - MOST_TOLD) as u64, "host"))]);
+        lines.extend([
+            String::new(),
+            format!("and {} more: --format json has all", counted((told.len() - MOST_TOLD) as u64, "host")),
+        ]);
     }
     lines.push(String::new());
     for group in &verdicts.groups {
@@ -172,7 +177,8 @@ fn heat(verdicts: &Verdicts) -> String {
     let cell = |ratio: &Option<f64>| format!("{:>4}", Heat::percent(*ratio));
     let titles: String = (0..heat.families.len()).map(|n| format!("{:>5}", letter(n))).collect();
     grid.lines.push(Line::Cells(vec!["host".into(), titles], Tone::Faint));
-    let names = fingerpost_fleet::nodes::short_names(&heat.hosts.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>());
+    let names =
+        fingerpost_fleet::nodes::short_names(&heat.hosts.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>());
     for ((_, ratios), node) in heat.hosts.iter().zip(names).take(MOST_TOLD) {
         let far = ratios.iter().flatten().any(|r| *r > 1.05);
         let cells: String = ratios.iter().map(|r| format!(" {}", cell(r))).collect();

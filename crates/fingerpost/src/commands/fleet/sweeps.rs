@@ -19,9 +19,12 @@ use crate::output;
 /// Arguments of `fleet script`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Slurm: submit it by sbatch in an empty directory. Kubernetes: `kubectl create -f FILE`, and when the pods have ended \
-    write the output of `kubectl logs POD` to a file NODE.out for each, in an empty directory. Then: `fingerpost fleet gather DIR -o SWEEP`. \
-    To measure the suspects again, do the same with `fingerpost fleet script ENGINE --again SWEEP` in another empty directory, and then: \
+    after_help = "Slurm: submit it by sbatch in an empty directory. Kubernetes: `kubectl create -f FILE`, and when the \
+        pods have ended \
+    write the output of `kubectl logs POD` to a file NODE.out for each, in an empty directory. Then: `fingerpost fleet \
+    gather DIR -o SWEEP`. \
+    To measure the suspects again, do the same with `fingerpost fleet script ENGINE --again SWEEP` in another empty \
+    directory, and then: \
     `fingerpost fleet gather DIR --again SWEEP`."
 )]
 pub struct ScriptArgs {
@@ -69,7 +72,8 @@ pub fn script(args: ScriptArgs) -> anyhow::Result<()> {
     let name = format!("fingerpost-{:08x}", fastrand::u32(..));
     let text = if args.engine == "slurm" {
         let program = own_path()?;
-        Job { name: &name, nodes: &nodes, program: &program, timeout: args.timeout, words: &words }.script(&args.options)
+        Job { name: &name, nodes: &nodes, program: &program, timeout: args.timeout, words: &words }
+            .script(&args.options)
     } else {
         // A node's name is its host name, but where the site made it otherwise: the manifest can be changed.
         let job = args.kubernetes.job(&name, &nodes, nodes.len(), args.timeout, &words)?;
@@ -97,11 +101,15 @@ pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
     }
     let mut done = Done::Well;
     for host in verdicts.hosts.iter().filter(|host| host.standing == Standing::Slow) {
-        let by =
-            host.again.as_ref().map(|again| format!("{:.0} % slower than its peers, ", (again.ratio - 1.0) * 100.0)).unwrap_or_default();
+        let by = host
+            .again
+            .as_ref()
+            .map(|again| format!("{:.0} % slower than its peers, ", (again.ratio - 1.0) * 100.0))
+            .unwrap_or_default();
         let (layer, cause) = (host.layer.unwrap_or("unknown"), host.cause.as_deref().unwrap_or("unknown"));
         let reason = format!("fingerpost: {by}layer {layer}, cause {}, sweep {}", clean_short(cause, 40), verdicts.id);
-        let words = ["update".to_owned(), format!("NodeName={}", host.node), "State=DRAIN".into(), format!("Reason={reason}")];
+        let words =
+            ["update".to_owned(), format!("NodeName={}", host.node), "State=DRAIN".into(), format!("Reason={reason}")];
         if !args.apply {
             output::write(|out| writeln!(out, "scontrol update NodeName={} State=DRAIN Reason='{reason}'", host.node))?;
             continue;

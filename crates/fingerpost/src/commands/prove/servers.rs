@@ -12,7 +12,9 @@ use fingerpost_labs::attribute::KeptOpen;
 use fingerpost_labs::prove::servers::score::{Result as Verdict, of_set};
 use fingerpost_labs::prove::servers::strength::Candidate;
 use fingerpost_labs::prove::servers::trial::own_network;
-use fingerpost_labs::prove::servers::{Course, Outline, Row, Score, Set, Taken, candidates, draw, judged, record, run as run_trial, score};
+use fingerpost_labs::prove::servers::{
+    Course, Outline, Row, Score, Set, Taken, candidates, draw, judged, record, run as run_trial, score,
+};
 use fingerpost_record::suggest;
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, network, system, task};
@@ -35,7 +37,8 @@ const MOST: usize = 10_000;
 /// Arguments of `prove --servers`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Plant causes in real private servers (MariaDB, PostgreSQL, SQLite, Redis, nginx, Apache) instead of the rehearsal; takes root
+    /// Plant causes in real private servers (MariaDB, PostgreSQL, SQLite, Redis, nginx, Apache) instead of the
+    /// rehearsal; takes root
     #[arg(long, conflicts_with_all = ["causes", "seconds", "keep"])]
     pub servers: bool,
     /// How many trials
@@ -92,7 +95,8 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
         None => {
             if !system::is_root() {
                 return usage(
-                    "prove --servers takes root: it limits servers by control groups, swap and networks of its own; run it as root",
+                    "prove --servers takes root: it limits servers by control groups, swap and networks of its own; \
+                     run it as root",
                 );
             }
             if in_own_network {
@@ -101,7 +105,10 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
                 conduct::clean_up(quiet);
             }
             conduct::stop_on_signals(&stop)?;
-            (all(&draw(options.seed, options.trials, &wanted), options, quiet, in_own_network, &stop)?, Some(options.seed))
+            (
+                all(&draw(options.seed, options.trials, &wanted), options, quiet, in_own_network, &stop)?,
+                Some(options.seed),
+            )
         }
     };
     let interrupted = stop.load(Ordering::Relaxed);
@@ -142,7 +149,8 @@ fn wanted(options: &Options) -> anyhow::Result<Vec<Candidate>> {
         let words = all.iter().flat_map(|c| [c.set.name(), c.engine.name(), c.kind.cause(), c.kind.name]);
         let near = suggest::or_else(none, words, || "`fingerpost prove --help` names the plants".to_owned());
         return usage(format!(
-            "“{none}” matches no list (plants, apart), no server (mariadb, postgresql, sqlite, redis, nginx, proxy, apache) and no plant; {near}"
+            "“{none}” matches no list (plants, apart), no server (mariadb, postgresql, sqlite, redis, nginx, proxy, \
+             apache) and no plant; {near}"
         ));
     }
     Ok(all.into_iter().filter(|c| options.only.iter().all(|glob| matches(c, glob))).collect())
@@ -177,7 +185,13 @@ fn replayed(file: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
     read.map(|_| rows).or_else(usage)
 }
 
-fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: bool, stop: &AtomicBool) -> anyhow::Result<Vec<Row>> {
+fn all(
+    outlines: &[Outline],
+    options: &Options,
+    quiet: bool,
+    in_own_network: bool,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Row>> {
     let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the proof")?;
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
@@ -187,12 +201,16 @@ fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: boo
     let create = |path: &PathBuf| record::create(path).with_context(|| format!("cannot write {}", path.display()));
     let mut file = options.record.as_ref().map(create).transpose()?;
     let outlines: Vec<&Outline> = outlines.iter().filter(|o| options.nth.is_none_or(|n| o.number == n)).collect();
-    let progress = Progress::start("planting causes in servers", EACH * outlines.len() as u32, Progressing::unless(quiet));
+    let progress =
+        Progress::start("planting causes in servers", EACH * outlines.len() as u32, Progressing::unless(quiet));
     let mut rows = Vec::new();
     for (i, outline) in outlines.iter().enumerate() {
         progress.show(&format!("{} on {}", outline.name(), outline.engine.name()), i as f64 / outlines.len() as f64);
-        let taken =
-            if own_network(outline) && !in_own_network { apart(outline, options, &dir) } else { run_trial(outline, &course, &mut scratch) };
+        let taken = if own_network(outline) && !in_own_network {
+            apart(outline, options, &dir)
+        } else {
+            run_trial(outline, &course, &mut scratch)
+        };
         // A trial that was cut short says nothing.
         if stop.load(Ordering::Relaxed) && taken.result.is_err() {
             break;
@@ -211,7 +229,14 @@ fn apart(outline: &Outline, options: &Options, dir: &Path) -> Taken {
     let path = dir.join(format!("trial-{}.jsonl", outline.number));
     let mut command = Command::new("/proc/self/exe");
     command.arg0("fingerpost").args(["prove", "--servers", "--format", "json", "--quiet", "--in-own-network"]);
-    command.args(["--nth", &outline.number.to_string(), "--trials", &options.trials.to_string(), "--seed", &options.seed.to_string()]);
+    command.args([
+        "--nth",
+        &outline.number.to_string(),
+        "--trials",
+        &options.trials.to_string(),
+        "--seed",
+        &options.seed.to_string(),
+    ]);
     options.only.iter().for_each(|glob| _ = command.args(["--only", glob]));
     command.args(options.apart.then_some("--apart")).args(options.tuning.then_some("--tuning"));
     command.arg("--record").arg(&path);
@@ -220,8 +245,11 @@ fn apart(outline: &Outline, options: &Options, dir: &Path) -> Taken {
     let mut taken = None;
     let read = record::read(&path, &mut |found| taken = Some(found));
     let _ = std::fs::remove_file(&path);
-    let without =
-        |verdict, why: String| Taken { outline: outline.clone(), seconds: begun.elapsed().as_secs_f64(), result: Err((verdict, why)) };
+    let without = |verdict, why: String| Taken {
+        outline: outline.clone(),
+        seconds: begun.elapsed().as_secs_f64(),
+        result: Err((verdict, why)),
+    };
     match (output, read, taken) {
         (Err(e), ..) => without(Verdict::Skipped, format!("cannot make a network of our own: {e}")),
         (_, Ok(1), Some(taken)) => taken,

@@ -105,7 +105,8 @@ mod tests {
     fn a_first_attempt_that_failed_is_told_whatever_the_second_one_says() {
         let right = Proof { result: Verdict::Right, ..Proof::of(&PLANTS[0], Vec::new()) };
         assert_eq!(note(&right), None);
-        let again = |result| Proof { result, reason: Some("the first attempt failed: refused".into()), ..right.clone() };
+        let again =
+            |result| Proof { result, reason: Some("the first attempt failed: refused".into()), ..right.clone() };
         assert_eq!(note(&again(Verdict::Right)).unwrap(), "the first attempt failed: refused");
         let missed = note(&again(Verdict::Missed)).unwrap();
         assert!(missed.starts_with("the first attempt failed: refused. planted: "), "{missed}");

@@ -10,7 +10,10 @@ use crate::common::until;
 fn found(name: &str) -> Option<PathBuf> {
     let path = ["/usr/sbin", "/usr/bin"].iter().map(|dir| Path::new(dir).join(name)).find(|path| path.exists());
     let root = rustix::process::geteuid().is_root();
-    assert!(path.is_some() && root || std::env::var_os("CI").is_none(), "{name} is needed, as root: tests/install-tools");
+    assert!(
+        path.is_some() && root || std::env::var_os("CI").is_none(),
+        "{name} is needed, as root: tests/install-tools"
+    );
     path.filter(|_| root)
 }
 
@@ -54,13 +57,18 @@ impl Sshd {
             std::fs::create_dir("/run/sshd").unwrap();
         }
         for key in ["host", "user"] {
-            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(dir.join(key)).status().unwrap();
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                .arg(dir.join(key))
+                .status()
+                .unwrap();
             assert!(made.success());
         }
         let port = free_ports(1)[0];
         let at = |name: &str| dir.join(name).display().to_string();
         let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\n\
+             UsePAM no\n\
             PermitRootLogin prohibit-password\nPasswordAuthentication no\nSetEnv TMPDIR={}\n",
             at("host"),
             at("user.pub"),
@@ -77,10 +85,14 @@ impl Sshd {
     /// Writes the client's configuration: hosts that are this server, and hosts where nobody listens.
     pub fn config(&self, hosts: &[&str], dead: &[&str]) {
         let closed = free_ports(1)[0];
-        let host = |name: &&str, port: u16| format!("Host {name}\n  HostName 127.0.0.1\n  HostKeyAlias {name}\n  Port {port}\n");
-        let mut text: String = hosts.iter().map(|name| host(name, self.port)).chain(dead.iter().map(|name| host(name, closed))).collect();
+        let host = |name: &&str, port: u16| {
+            format!("Host {name}\n  HostName 127.0.0.1\n  HostKeyAlias {name}\n  Port {port}\n")
+        };
+        let mut text: String =
+            hosts.iter().map(|name| host(name, self.port)).chain(dead.iter().map(|name| host(name, closed))).collect();
         text += &format!(
-            "Host *\n  User root\n  IdentitiesOnly yes\n  IdentityFile {0}/user\n  UserKnownHostsFile {0}/known\n  StrictHostKeyChecking accept-new\n",
+            "Host *\n  User root\n  IdentitiesOnly yes\n  IdentityFile {0}/user\n  UserKnownHostsFile {0}/known\n  \
+             StrictHostKeyChecking accept-new\n",
             self.dir.display()
         );
         std::fs::write(self.config_path(), text).unwrap();
@@ -110,7 +122,8 @@ impl SlurmCluster {
         std::fs::create_dir_all(dir.join("state")).unwrap();
         let conf = dir.join("slurm.conf");
         std::fs::write(&conf, configuration(&dir, count)).unwrap();
-        let key: Vec<u8> = (0..128).map(|_| 0).map(|_: u8| std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() as u8).collect();
+        let key: Vec<u8> =
+            (0..128).map(|_| 0).map(|_: u8| std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() as u8).collect();
         std::fs::write(dir.join("key"), key).unwrap();
         std::fs::set_permissions(dir.join("key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let at = |name: &str| dir.join(name).display().to_string();
@@ -140,7 +153,8 @@ impl SlurmCluster {
     }
 
     fn says(&self, program: &str, words: &[&str]) -> String {
-        let output = Command::new(program).args(words).env("SLURM_CONF", &self.conf).stdin(Stdio::null()).output().unwrap();
+        let output =
+            Command::new(program).args(words).env("SLURM_CONF", &self.conf).stdin(Stdio::null()).output().unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
@@ -168,7 +182,12 @@ impl SlurmCluster {
 
     /// Submits a script that lies in a directory, there, and gives the job's id.
     pub fn submit_script(&self, dir: &Path, script: &str) -> String {
-        let output = Command::new("sbatch").args(["--parsable", script]).current_dir(dir).env("SLURM_CONF", &self.conf).output().unwrap();
+        let output = Command::new("sbatch")
+            .args(["--parsable", script])
+            .current_dir(dir)
+            .env("SLURM_CONF", &self.conf)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
@@ -189,7 +208,8 @@ impl SlurmCluster {
         self.says("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
     }
 
-    /// Whether the job was put into the queue again once. Its log does not always say so: on a busy node it is ended before it can.
+    /// Whether the job was put into the queue again once. Its log does not always say so: on a busy node it is ended
+    /// before it can.
     pub fn requeued(&self, job: &str) -> bool {
         self.says("scontrol", &["show", "job", job]).contains("Restarts=1 ")
     }
@@ -227,9 +247,12 @@ fn configuration(dir: &Path, count: usize) -> String {
     let dir = dir.display();
     let mut text = format!(
         "ClusterName=test\nSlurmctldHost={host}(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\nAuthType=auth/munge\n\
-        AuthInfo=socket={dir}/munge.sock\nCredType=cred/munge\nSlurmctldPort={}\nStateSaveLocation={dir}/state\nSlurmdSpoolDir={dir}/%n\n\
-        SlurmctldPidFile={dir}/ctld.pid\nSlurmdPidFile={dir}/%n.pid\nSlurmctldLogFile={dir}/ctld.log\nSlurmdLogFile={dir}/%n.log\n\
-        ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/linear\nSlurmdParameters=config_overrides\n\
+        AuthInfo=socket={dir}/munge.sock\nCredType=cred/munge\nSlurmctldPort={}\nStateSaveLocation={dir}/state\n\
+         SlurmdSpoolDir={dir}/%n\n\
+        SlurmctldPidFile={dir}/ctld.pid\nSlurmdPidFile={dir}/%n.pid\nSlurmctldLogFile={dir}/ctld.log\n\
+         SlurmdLogFile={dir}/%n.log\n\
+        ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/linear\n\
+         SlurmdParameters=config_overrides\n\
         ReturnToService=2\nMpiDefault=none\nSwitchType=switch/none\nSlurmdTimeout=5\nKillWait=2\n\
         PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n\
         PartitionName=all Nodes=n[1-{count}] Default=YES MaxTime=INFINITE PriorityTier=1 State=UP\n\
@@ -238,7 +261,9 @@ fn configuration(dir: &Path, count: usize) -> String {
     );
     for (n, port) in ports[1..].iter().enumerate() {
         let n = n + 1;
-        text += &format!("NodeName=n{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=100 State=UNKNOWN\n");
+        text += &format!(
+            "NodeName=n{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=100 State=UNKNOWN\n"
+        );
     }
     text
 }

@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::common::Home;
 
-/// A kubectl of this test's own, which has the nodes of a small cluster, runs a pod for each node that the Job names, and keeps its words.
+/// A kubectl of this test's own, which has the nodes of a small cluster, runs a pod for each node that the Job names,
+/// and keeps its words.
 pub const KUBECTL: &str = r#"#!/bin/sh
 dir=$(dirname "$0"); echo "$*" >> "$dir/said"
 for word; do case $word in --*) ;; *) verb=$word; break;; esac; done
@@ -29,7 +30,8 @@ pub const TAKES: [(&str, &str); 3] = [
     ("squeue", "#!/bin/sh\necho 2026-11-27T17:49:09\n"),
     (
         "srun",
-        "#!/bin/sh\nmkdir \"${0%/*}/taken\" 2> /dev/null || exec \"$FINGERPOST\" fleet node --name n1 -- syscall.null --budget 1\n\
+        "#!/bin/sh\nmkdir \"${0%/*}/taken\" 2> /dev/null || exec \"$FINGERPOST\" fleet node --name n1 -- syscall.null \
+         --budget 1\n\
         echo 'srun: error: n1: task 0: Terminated' >&2; exit 143\n",
     ),
 ];

@@ -1,10 +1,11 @@
-//! Plants that are kept apart from tuning: other mechanisms for the same causes. Rules are not to be worked on with these; `--apart` runs
-//! them for the figure alone, and `bench/RESULTS.md` says when each was first run.
+//! Plants that are kept apart from tuning: other mechanisms for the same causes. Rules are not to be worked on with
+//! these; `--apart` runs them for the figure alone, and `bench/RESULTS.md` says when each was first run.
 //!
-//! Written on 2026-11-22, before the rules of the one engine of diagnosis, without knowledge of the rules of that time. On 2026-11-25 rules were
-//! changed after misses of `shells` and `pinned` of `cpu.contention` and of `journal`, `binlog`, `each`, `apart` and `session` of
-//! `storage.durability`, which are among [`super::plants`] since; before the first of these changes `app.lock/named`, `app.work/hash` and
-//! `app.calls/cache` were written, and `storage.durability/engine` before the last two (`session`, `pinned`).
+//! Written on 2026-11-22, before the rules of the one engine of diagnosis, without knowledge of the rules of that time.
+//! On 2026-11-25 rules were changed after misses of `shells` and `pinned` of `cpu.contention` and of `journal`,
+//! `binlog`, `each`, `apart` and `session` of `storage.durability`, which are among [`super::plants`] since; before the
+//! first of these changes `app.lock/named`, `app.work/hash` and `app.calls/cache` were written, and
+//! `storage.durability/engine` before the last two (`session`, `pinned`).
 
 use fingerpost_workloads::planted::script::Script;
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
@@ -85,7 +86,10 @@ pub static APART: &[Kind] = &[
         engines: &[Nginx],
         scene: |engine| little(engine).with(|scene| scene.script.think_us = 1000),
         plant: |pair, m| {
-            pair.new.plan.set("http", &format!("limit_req_zone $server_name zone=all:1m rate={}r/s;", (4000.0 / (1.0 + m)) as u32));
+            pair.new.plan.set(
+                "http",
+                &format!("limit_req_zone $server_name zone=all:1m rate={}r/s;", (4000.0 / (1.0 + m)) as u32),
+            );
             pair.new.plan.set("files", "limit_req zone=all burst=1000;");
         },
         range: (0.5, 3.0),
@@ -158,11 +162,14 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/engine",
-        what: "the table that is changed is of a storage engine that flushes at each commit, instead of one that never does",
+        what: "the table that is changed is of a storage engine that flushes at each commit, instead of one that never \
+            does",
         engines: &[MariaDb],
         scene: |engine| {
             let mut scene = scene::reading_and_writing(engine);
-            scene.prepare.push("CREATE TABLE loose (id INT PRIMARY KEY, val INT, pad VARCHAR(200)) ENGINE=MyISAM".into());
+            scene
+                .prepare
+                .push("CREATE TABLE loose (id INT PRIMARY KEY, val INT, pad VARCHAR(200)) ENGINE=MyISAM".into());
             scene.prepare.push("INSERT INTO loose SELECT id, val, pad FROM item".into());
             scene
         },

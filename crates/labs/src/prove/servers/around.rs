@@ -1,5 +1,5 @@
-//! What is around a server under load: control groups with their limits, neighbours, the network's rate. Each change is in the journal
-//! before it is made, and undone after the trial.
+//! What is around a server under load: control groups with their limits, neighbours, the network's rate. Each change is
+//! in the journal before it is made, and undone after the trial.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -137,7 +137,8 @@ impl Surround {
                 undo.directory.clone_from(&inner);
                 undo.enabled.clear();
                 self.tickets.push(scratch.record(Undo::RemoveGroup { place: undo }).map_err(failed)?);
-                std::fs::create_dir(&inner).map_err(|e| missing(format!("cannot make the control group {}: {e}", inner.display())))?;
+                std::fs::create_dir(&inner)
+                    .map_err(|e| missing(format!("cannot make the control group {}: {e}", inner.display())))?;
                 self.inner = Some(inner);
             }
             self.parent = Some(parent);
@@ -151,7 +152,12 @@ impl Surround {
         Ok(())
     }
 
-    fn make_group(&mut self, end: &str, controllers: &[Controller], scratch: &mut Scratch) -> Result<Group, WorkloadError> {
+    fn make_group(
+        &mut self,
+        end: &str,
+        controllers: &[Controller],
+        scratch: &mut Scratch,
+    ) -> Result<Group, WorkloadError> {
         make_group(&format!("{}{end}", self.name), controllers, &mut self.tickets, scratch)
     }
 
@@ -167,7 +173,8 @@ impl Surround {
         Ok(())
     }
 
-    /// Sets limits and starts neighbours, which wait until the side is entered. Again with other values, and the others are gone.
+    /// Sets limits and starts neighbours, which wait until the side is entered. Again with other values, and the others
+    /// are gone.
     pub fn adjust(&mut self, around: &Around, planted: &Planted, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         let again = self.around.neighbours != around.neighbours || self.running.is_empty() && self.shells.is_empty();
         self.around = around.clone();
@@ -213,7 +220,9 @@ impl Surround {
     fn start(&mut self, neighbour: &Neighbour, planted: &Planted, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         let dir = || self.dir.clone().into_os_string();
         let words: Vec<OsString> = match neighbour {
-            Neighbour::Burns(n) | Neighbour::BurnsApart(n, _) | Neighbour::BurnsOn(n, _) => vec!["cpu".into(), n.to_string().into()],
+            Neighbour::Burns(n) | Neighbour::BurnsApart(n, _) | Neighbour::BurnsOn(n, _) => {
+                vec!["cpu".into(), n.to_string().into()]
+            }
             Neighbour::Syncs(pause) => vec!["disk".into(), dir(), pause.to_string().into()],
             Neighbour::Reads(n) => vec!["read".into(), dir(), n.to_string().into()],
             Neighbour::Scribbles => vec!["memory".into()],
@@ -246,7 +255,8 @@ impl Surround {
         Ok(())
     }
 
-    /// Processes beside the server that may be held for a moment. A client of the server, held, would keep what it has of the server.
+    /// Processes beside the server that may be held for a moment. A client of the server, held, would keep what it has
+    /// of the server.
     pub fn neighbours(&self) -> Vec<i32> {
         self.pids().into_iter().filter(|pid| !self.sessions.contains(pid)).collect()
     }

@@ -1,4 +1,5 @@
-//! What can be planted, as data: a kind of plant says on which servers it acts, how it is made, and by how much it can be made stronger.
+//! What can be planted, as data: a kind of plant says on which servers it acts, how it is made, and by how much it can
+//! be made stronger.
 
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ pub struct Kind {
     pub plant: fn(&mut Pair, f64),
     /// The magnitudes that can be drawn.
     pub range: (f64, f64),
-    /// Whether the magnitude can be changed while the servers run, so that a calibration finds the one for the effect that was drawn.
+    /// Whether the magnitude can be changed while the servers run, so that a calibration finds the one for the effect
+    /// that was drawn.
     pub adjustable: bool,
     /// Whether it may come on top of another plant, whatever that one's load.
     pub joins: bool,

@@ -187,7 +187,9 @@ pub static PLANTS: &[Kind] = &[
         what: "a token bucket on the loopback interface of a network of our own",
         engines: &[Nginx, Redis, Apache],
         scene: scene::large_answers,
-        plant: |pair, m| pair.new.around.loopback = Some((pair.rate * scene::ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32),
+        plant: |pair, m| {
+            pair.new.around.loopback = Some((pair.rate * scene::ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32)
+        },
         needs: OWN_NETWORK,
         ..adjustable(0.3, 2.5)
     },
@@ -227,7 +229,8 @@ pub static PLANTS: &[Kind] = &[
         what: "many clients change the same row, which each holds for a while",
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
-            let (name, off) = if engine == MariaDb { ("innodb-flush-log-at-trx-commit", "0") } else { ("synchronous_commit", "off") };
+            let (name, off) =
+                if engine == MariaDb { ("innodb-flush-log-at-trx-commit", "0") } else { ("synchronous_commit", "off") };
             little(engine).asking_all(scene::held_row(engine, "{r}")).with(|scene| scene.plan.set(name, off))
         },
         plant: |pair, m| pair.all_the_same(m, scene::held_row),
@@ -268,8 +271,11 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql, Sqlite],
         scene: little,
         plant: |pair, m| {
-            pair.both(|scene| scene.share(m, &["SELECT COUNT(*), SUM(val) FROM item WHERE grp = {s} % 200".to_owned()]));
-            let drop = if pair.new.plan.engine == MariaDb { "DROP INDEX item_grp ON item" } else { "DROP INDEX item_grp" };
+            pair.both(|scene| {
+                scene.share(m, &["SELECT COUNT(*), SUM(val) FROM item WHERE grp = {s} % 200".to_owned()])
+            });
+            let drop =
+                if pair.new.plan.engine == MariaDb { "DROP INDEX item_grp ON item" } else { "DROP INDEX item_grp" };
             if pair.new.prepare.last().map(String::as_str) != Some(drop) {
                 pair.new.prepare.push(drop.to_owned());
             }
@@ -334,14 +340,20 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/session",
-        what: "some transactions ask for themselves that their commit is on the disk before it is answered, and asked for the contrary",
+        what: "some transactions ask for themselves that their commit is on the disk before it is answered, and asked \
+            for the contrary",
         engines: &[PostgreSql, Sqlite],
         scene: scene::reading_and_writing,
         plant: |pair, m| {
             let asks = |kept: bool| match pair.base.plan.engine {
                 PostgreSql => {
                     let word = if kept { "on" } else { "off" };
-                    vec!["BEGIN".to_owned(), format!("SET LOCAL synchronous_commit TO {word}"), change("item"), "COMMIT".to_owned()]
+                    vec![
+                        "BEGIN".to_owned(),
+                        format!("SET LOCAL synchronous_commit TO {word}"),
+                        change("item"),
+                        "COMMIT".to_owned(),
+                    ]
                 }
                 _ => vec![format!("PRAGMA synchronous = {}", if kept { "full" } else { "normal" }), change("item")],
             };

@@ -1,6 +1,8 @@
-//! Trials in a file: three lines of JSON each (what was planted, both sides' runs), so that rules can be worked on without a load.
+//! Trials in a file: three lines of JSON each (what was planted, both sides' runs), so that rules can be worked on
+//! without a load.
 //!
-//! The file may come from elsewhere. It is read line by line within bounds, and each run goes through the same checks as a run file.
+//! The file may come from elsewhere. It is read line by line within bounds, and each run goes through the same checks
+//! as a run file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -101,7 +103,8 @@ fn head(line: &[u8]) -> Result<Head, String> {
         return Err(format!("its format is not {FORMAT}; use the version that wrote it"));
     }
     let sane = |n: f64| n.is_finite() && (0.0..1e9).contains(&n);
-    let numbers = head.outline.planted.iter().all(|p| sane(p.target) && sane(p.magnitude) && p.adds.is_none_or(sane)) && sane(head.seconds);
+    let numbers = head.outline.planted.iter().all(|p| sane(p.target) && sane(p.magnitude) && p.adds.is_none_or(sane))
+        && sane(head.seconds);
     if !numbers || head.outline.planted.is_empty() || head.outline.planted.len() > 2 {
         return Err("it says something that cannot be".to_owned());
     }
@@ -159,7 +162,11 @@ mod tests {
     fn trials() -> Vec<Taken> {
         let outlines = draw(1, 3, &candidates(&[Set::Plants]));
         let result = |i| if i == 1 { Err((Verdict::Skipped, "not here".to_owned())) } else { Ok([run("a"), run("b")]) };
-        outlines.into_iter().enumerate().map(|(i, outline)| Taken { outline, seconds: 7.5, result: result(i) }).collect()
+        outlines
+            .into_iter()
+            .enumerate()
+            .map(|(i, outline)| Taken { outline, seconds: 7.5, result: result(i) })
+            .collect()
     }
 
     fn written() -> Vec<u8> {

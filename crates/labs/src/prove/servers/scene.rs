@@ -1,4 +1,5 @@
-//! One side of a trial: a server, what it holds, what its clients do, and what goes on beside it; and the loads that plants start from.
+//! One side of a trial: a server, what it holds, what its clients do, and what goes on beside it; and the loads that
+//! plants start from.
 
 use std::time::Duration;
 
@@ -47,14 +48,16 @@ impl Pair {
         change(&mut self.new);
     }
 
-    /// So many changes in one transaction on the base side, between what begins and ends it, and each by itself on the other.
+    /// So many changes in one transaction on the base side, between what begins and ends it, and each by itself on the
+    /// other.
     pub fn one_by_one(&mut self, weight: f64, times: usize, change: &str, [begin, end]: [&str; 2]) {
         let changes = vec![change.to_owned(); times];
         self.base.share(weight, &[&[begin.to_owned()], &changes[..], &[end.to_owned()]].concat());
         self.new.share(weight, &changes);
     }
 
-    /// With the plant, transactions of this weight are about the same one of what they are about, and the others about any.
+    /// With the plant, transactions of this weight are about the same one of what they are about, and the others about
+    /// any.
     pub fn all_the_same(&mut self, weight: f64, asks: fn(Engine, &str) -> Vec<String>) {
         let engine = self.new.plan.engine;
         let share = |weight, about| Share { weight, asks: asks(engine, about) };
@@ -65,10 +68,17 @@ impl Pair {
 impl Scene {
     /// A server as it is installed, and clients with nothing to ask.
     pub fn of(engine: Engine) -> Scene {
-        Scene { plan: Plan::of(engine), prepare: Vec::new(), script: Script::default(), backend: Vec::new(), around: Around::default() }
+        Scene {
+            plan: Plan::of(engine),
+            prepare: Vec::new(),
+            script: Script::default(),
+            backend: Vec::new(),
+            around: Around::default(),
+        }
     }
 
-    /// With requests of this kind besides, so often beside those that come with weight 1; in place of those that begin alike.
+    /// With requests of this kind besides, so often beside those that come with weight 1; in place of those that begin
+    /// alike.
     pub fn share(&mut self, weight: f64, asks: &[String]) {
         self.script.shares.retain(|s| s.asks.first() != asks.first() || s.asks.len() != asks.len());
         self.script.shares.push(Share { weight, asks: asks.to_vec() });
@@ -107,11 +117,18 @@ fn tables(engine: Engine, storage: &str) -> Vec<String> {
         let row = format!("n, n % {GROUPS}, n % 97");
         all.push(match engine {
             Engine::MariaDb => {
-                format!("INSERT INTO {table} SELECT seq, seq % {GROUPS}, seq % 97, REPEAT('p', 180) FROM seq_1_to_{ROWS}")
+                format!(
+                    "INSERT INTO {table} SELECT seq, seq % {GROUPS}, seq % 97, REPEAT('p', 180) FROM \
+                    seq_1_to_{ROWS}"
+                )
             }
-            Engine::PostgreSql => format!("INSERT INTO {table} SELECT {row}, repeat('p', 180) FROM generate_series(1, {ROWS}) n"),
+            Engine::PostgreSql => format!(
+                "INSERT INTO {table} SELECT {row}, repeat('p', 180) FROM generate_series(1, \
+                {ROWS}) n"
+            ),
             _ => format!(
-                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {ROWS}) INSERT INTO {table} SELECT {row}, \
+                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {ROWS}) INSERT INTO {table} \
+                 SELECT {row}, \
                  'pppppppppppppppppppppppppppppppppppppppp' FROM s"
             ),
         });
@@ -138,7 +155,10 @@ fn filled(engine: Engine) -> Scene {
             scene.script.keys = KEYS;
             scene.prepare = vec![
                 format!("@{KEYS} SET k{{r}} value-of-{{r}}"),
-                format!("RPUSH list {}", (0..400u32).map(|n| (n.wrapping_mul(7919) % 1000).to_string()).collect::<Vec<_>>().join(" ")),
+                format!(
+                    "RPUSH list {}",
+                    (0..400u32).map(|n| (n.wrapping_mul(7919) % 1000).to_string()).collect::<Vec<_>>().join(" ")
+                ),
             ];
         }
         Engine::Proxy => scene.backend = vec!["delay 200".into()],
@@ -178,7 +198,8 @@ pub fn computing(engine: Engine) -> Scene {
 
 /// Transactions that are on the disk before they are answered.
 pub fn committing(engine: Engine) -> Scene {
-    let mut scene = filled(engine).asking_all(vec![if engine == Engine::Redis { "SET k{r} {x}".into() } else { change("item") }]);
+    let mut scene =
+        filled(engine).asking_all(vec![if engine == Engine::Redis { "SET k{r} {x}".into() } else { change("item") }]);
     match engine {
         Engine::Redis => {
             scene.plan.set("appendonly", "yes");

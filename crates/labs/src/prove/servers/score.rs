@@ -92,13 +92,24 @@ pub struct Row {
 impl Row {
     /// A trial that gave no runs.
     pub fn without(outline: Outline, result: Result, reason: String, seconds: f64) -> Row {
-        Row { outline, result, reason: Some(reason), effect: None, accused: Vec::new(), unexplained: 0.0, headline: String::new(), seconds }
+        Row {
+            outline,
+            result,
+            reason: Some(reason),
+            effect: None,
+            accused: Vec::new(),
+            unexplained: 0.0,
+            headline: String::new(),
+            seconds,
+        }
     }
 
     /// A trial with its verdict, which may hold causes of any status.
     pub fn judged(outline: Outline, effect: Option<Effect>, causes: Vec<Finding>) -> Row {
-        let accused: Vec<Finding> = causes.into_iter().filter(|f| matches!(f.status, Status::Guilty | Status::Suspected)).collect();
-        let mut row = Row { effect, accused, reason: None, ..Row::without(outline, Result::Missed, String::new(), 0.0) };
+        let accused: Vec<Finding> =
+            causes.into_iter().filter(|f| matches!(f.status, Status::Guilty | Status::Suspected)).collect();
+        let mut row =
+            Row { effect, accused, reason: None, ..Row::without(outline, Result::Missed, String::new(), 0.0) };
         row.result = row.verdict();
         row
     }
@@ -130,7 +141,10 @@ impl Row {
     }
 
     fn both(&self) -> bool {
-        self.outline.planted.len() == 2 && self.names(0) && self.names(1) && self.accused[0].cause != self.accused[1].cause
+        self.outline.planted.len() == 2
+            && self.names(0)
+            && self.names(1)
+            && self.accused[0].cause != self.accused[1].cause
     }
 
     fn verdict(&self) -> Result {
@@ -253,8 +267,9 @@ mod tests {
     use fingerpost_workloads::planted::servers::Engine;
 
     fn outline(causes: &[&str]) -> Outline {
-        let layer =
-            |cause: &str| (!cause.is_empty()).then_some(if cause.starts_with("cpu") { Layer::Scheduler } else { Layer::Application });
+        let layer = |cause: &str| {
+            (!cause.is_empty()).then_some(if cause.starts_with("cpu") { Layer::Scheduler } else { Layer::Application })
+        };
         let planted = |cause: &&str| Planted {
             kind: format!("{cause}/x"),
             cause: (*cause).to_owned(),

@@ -69,7 +69,12 @@ mod tests {
                         kind.name
                     );
                     (kind.plant)(&mut pair, magnitude);
-                    assert!(pair.base != pair.new || kind.name == "control/nothing", "{} on {}", kind.name, engine.name());
+                    assert!(
+                        pair.base != pair.new || kind.name == "control/nothing",
+                        "{} on {}",
+                        kind.name,
+                        engine.name()
+                    );
                     assert!(!pair.base.script.shares.is_empty() && !pair.new.script.shares.is_empty(), "{}", kind.name);
                 }
             }

@@ -28,12 +28,13 @@ pub struct Planted {
     /// Its layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// How many times slower it is to make a transaction; where the kind cannot be adjusted, whatever its magnitude gives.
+    /// How many times slower it is to make a transaction; where the kind cannot be adjusted, whatever its magnitude
+    /// gives.
     pub target: f64,
     /// The magnitude that was drawn.
     pub magnitude: f64,
-    /// Of two plants: how many times slower this one makes a transaction with the other there already, by a glance. Nothing where it cannot be
-    /// left out.
+    /// Of two plants: how many times slower this one makes a transaction with the other there already, by a glance.
+    /// Nothing where it cannot be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adds: Option<f64>,
 }
@@ -81,7 +82,9 @@ pub struct Candidate {
 
 /// Everything that can be planted in these sets.
 pub fn candidates(sets: &[Set]) -> Vec<Candidate> {
-    let of = |&set: &Set| set.kinds().iter().flat_map(move |kind| kind.engines.iter().map(move |&engine| Candidate { set, kind, engine }));
+    let of = |&set: &Set| {
+        set.kinds().iter().flat_map(move |kind| kind.engines.iter().map(move |&engine| Candidate { set, kind, engine }))
+    };
     sets.iter().flat_map(of).collect()
 }
 
@@ -114,7 +117,8 @@ impl Turn {
     }
 }
 
-/// Draws so many trials of these candidates: a quarter controls, a fifth with two causes, where the candidates allow it.
+/// Draws so many trials of these candidates: a quarter controls, a fifth with two causes, where the candidates allow
+/// it.
 pub fn draw(seed: u64, trials: usize, candidates: &[Candidate]) -> Vec<Outline> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut controls = Turn::of(candidates, |c| c.kind.is_control());
@@ -168,7 +172,8 @@ fn between((low, high): (f64, f64), part: f64) -> f64 {
     low * (high / low).powf(part)
 }
 
-/// The magnitude that should give the effect wanted, from one that gave another: what a plant adds grows about as its magnitude.
+/// The magnitude that should give the effect wanted, from one that gave another: what a plant adds grows about as its
+/// magnitude.
 pub fn corrected(magnitude: f64, gave: f64, wanted: f64, range: (f64, f64)) -> f64 {
     // What shows next to nothing tells only that it is too little.
     let ratio = (wanted - 1.0) / (gave - 1.0).max(0.02);
@@ -199,7 +204,8 @@ mod tests {
         assert_eq!(outlines.iter().filter(|o| o.is_control()).count(), 100);
         let doubles = outlines.iter().filter(|o| o.planted.len() == 2).count();
         assert!((40..=80).contains(&doubles), "{doubles}");
-        let kinds: BTreeSet<String> = draw(3, 1200, &both()).iter().flat_map(|o| o.planted.iter().map(|p| p.kind.clone())).collect();
+        let kinds: BTreeSet<String> =
+            draw(3, 1200, &both()).iter().flat_map(|o| o.planted.iter().map(|p| p.kind.clone())).collect();
         let all: BTreeSet<String> = both().iter().map(|c| c.kind.name.to_owned()).collect();
         assert_eq!(kinds, all, "every kind comes up");
     }

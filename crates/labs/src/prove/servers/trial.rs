@@ -1,4 +1,5 @@
-//! One trial: both sides' servers stand side by side and are loaded in turns; a short calibration without tracing sets the strength first.
+//! One trial: both sides' servers stand side by side and are loaded in turns; a short calibration without tracing sets
+//! the strength first.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +28,8 @@ use crate::prove::{Runs, asking};
 
 /// Pairs of turns, at least and at most: passes that vary are made more of.
 const PAIRS: (usize, usize) = (5, 24);
-/// Half the width of the effect's interval, as a logarithm, that needs no more pairs. It is the width that is waited for, never a verdict:
-/// whoever stops when a difference shows finds more differences than there are.
+/// Half the width of the effect's interval, as a logarithm, that needs no more pairs. It is the width that is waited
+/// for, never a verdict: whoever stops when a difference shows finds more differences than there are.
 const PRECISE: f64 = 0.1;
 /// Length of a step of the calibration.
 const GLANCE: Duration = Duration::from_millis(150);
@@ -89,12 +90,18 @@ pub fn judged(taken: Taken) -> Row {
         Err((verdict, reason)) => return Row::without(outline, verdict, reason, seconds),
     };
     let comparison = compared(&runs, spread_of_starts(outline.engine));
-    let effect = comparison.rows.first().and_then(|row| row.ratio).map(|r| Effect { value: r.value, low: r.low, high: r.high });
-    Row { seconds, unexplained: comparison.unexplained, headline: comparison.headline, ..Row::judged(outline, effect, comparison.causes) }
+    let effect =
+        comparison.rows.first().and_then(|row| row.ratio).map(|r| Effect { value: r.value, low: r.low, high: r.high });
+    Row {
+        seconds,
+        unexplained: comparison.unexplained,
+        headline: comparison.headline,
+        ..Row::judged(outline, effect, comparison.causes)
+    }
 }
 
-/// By how much two starts of a server differ: what the ratios of controls spread by beyond what their pairs tell, over √2
-/// (`bench/RESULTS.md`, 25 November: 22 controls of MariaDB, 18 of Apache; none is seen of the others).
+/// By how much two starts of a server differ: what the ratios of controls spread by beyond what their pairs tell, over
+/// √2 (`bench/RESULTS.md`, 25 November: 22 controls of MariaDB, 18 of Apache; none is seen of the others).
 fn spread_of_starts(engine: Engine) -> f64 {
     match engine {
         Engine::MariaDb => 0.05,
@@ -170,9 +177,11 @@ fn measured(outline: &mut Outline, course: &Course, scratch: &mut Scratch) -> Re
         runs.push(kept.into_run(outline.engine.workload(), &params(outline), course.host));
     }
     // The next trial's data goes where this one's was.
-    let gone = fingerpost_sys::files::remove_tree(&dir).map_err(|e| WorkloadError::Failed(format!("{}: {e}", dir.display())));
+    let gone =
+        fingerpost_sys::files::remove_tree(&dir).map_err(|e| WorkloadError::Failed(format!("{}: {e}", dir.display())));
     result.and(gone)?;
-    let numbered = |(i, run): (usize, Run)| Run { id: format!("trial-{}-{}", outline.number, ["base", "new"][i]), ..run };
+    let numbered =
+        |(i, run): (usize, Run)| Run { id: format!("trial-{}-{}", outline.number, ["base", "new"][i]), ..run };
     let runs: Vec<Run> = runs.into_iter().enumerate().map(numbered).collect();
     runs.try_into().map_err(|_| WorkloadError::Failed("a side is missing".into()))
 }
@@ -243,8 +252,8 @@ fn calibrated(
     if kinds.len() > 1 { each_of_two(outline, kinds, sides, rate, course, scratch) } else { Ok(()) }
 }
 
-/// Measures what each of two plants adds to the other, where it can be left out for a while: one that sleeps makes fewer writes, and a limit
-/// on the disk that was felt before it came may be felt no more.
+/// Measures what each of two plants adds to the other, where it can be left out for a while: one that sleeps makes
+/// fewer writes, and a limit on the disk that was felt before it came may be felt no more.
 fn each_of_two(
     outline: &mut Outline,
     kinds: &[&'static Kind],
@@ -253,7 +262,8 @@ fn each_of_two(
     course: &Course,
     scratch: &mut Scratch,
 ) -> Result<(), WorkloadError> {
-    let effect = |sides: &mut [Side]| Ok::<f64, WorkloadError>(glance(&mut sides[0], course)? / glance(&mut sides[1], course)?);
+    let effect =
+        |sides: &mut [Side]| Ok::<f64, WorkloadError>(glance(&mut sides[0], course)? / glance(&mut sides[1], course)?);
     let whole = effect(sides)?;
     // What was taken from memory comes back page by page.
     let can_be_left_out = |kind: &Kind| kind.adjustable && kind.cause() != "memory.limit";
@@ -280,7 +290,9 @@ fn turn<T>(
     if course.stop.load(Ordering::Relaxed) {
         return Err(WorkloadError::Failed("interrupted".into()));
     }
-    let Some(planted) = &mut side.planted else { return Err(WorkloadError::Failed("the server was not started".into())) };
+    let Some(planted) = &mut side.planted else {
+        return Err(WorkloadError::Failed("the server was not started".into()));
+    };
     side.surround.enter(planted)?;
     let result = act(planted, &mut side.kept);
     side.surround.leave()?;
@@ -312,7 +324,8 @@ fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(),
     let experiments = |side: &mut Side, findings: &[Finding], eagerness| {
         let own_neighbours = side.surround.neighbours();
         turn(side, course, |planted, kept| {
-            let question = asking::question(&params, findings, (kept, planted.script.clients as f64), eagerness, own_neighbours);
+            let question =
+                asking::question(&params, findings, (kept, planted.script.clients as f64), eagerness, own_neighbours);
             kept.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
             Ok(())
         })

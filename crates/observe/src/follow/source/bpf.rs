@@ -1,5 +1,5 @@
-//! Events from programs in the kernel (eBPF), through one ring per CPU. Programs at what happens often are at their tracepoints while a window is
-//! open, and a little longer: see [`Source::rest`].
+//! Events from programs in the kernel (eBPF), through one ring per CPU. Programs at what happens often are at their
+//! tracepoints while a window is open, and a little longer: see [`Source::rest`].
 
 mod programs;
 
@@ -20,7 +20,8 @@ use super::window::{Source, Window};
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;
 
-/// Nanoseconds before the first record that did not fit: that one happened a little earlier than its program could tell.
+/// Nanoseconds before the first record that did not fit: that one happened a little earlier than its program could
+/// tell.
 const UNTOLD: u64 = 10_000;
 
 /// Programs at the tracepoints of all CPUs.
@@ -39,8 +40,8 @@ pub struct Bpf {
 }
 
 impl Bpf {
-    /// Loads the programs. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that moment
-    /// comes on top.
+    /// Loads the programs. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that
+    /// moment comes on top.
     ///
     /// # Errors
     /// One sentence that says why this is not possible here.
@@ -140,7 +141,8 @@ const USUAL: f64 = 50e-9;
 
 /// What an event costs: see [`flow::event_cost`].
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
-    let calls: Vec<_> = programs::resolve(btf, &[])?.0.into_iter().filter(|(name, _)| name.starts_with("sys_")).collect();
+    let calls: Vec<_> =
+        programs::resolve(btf, &[])?.0.into_iter().filter(|(name, _)| name.starts_with("sys_")).collect();
     let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
     let switched = |e| format!("programs in the kernel cannot be switched on or off: {e}");
     flow::event_cost(calls.len(), USUAL, || {

@@ -9,13 +9,13 @@ use fingerpost_sys::trace::{monotonic_ns, online_cpus, thread_cpu_seconds};
 
 use super::window::Window;
 
-/// Bytes of one CPU's ring, and of all rings together: a ring holds what one CPU does in [`SLICE`] several times over. The kernel clears all
-/// of it before, a millisecond of CPU time for each MiB or two.
+/// Bytes of one CPU's ring, and of all rings together: a ring holds what one CPU does in [`SLICE`] several times over.
+/// The kernel clears all of it before, a millisecond of CPU time for each MiB or two.
 pub const RING_BYTES: usize = 4 << 20;
 const ALL_RINGS_BYTES: usize = 32 << 20;
 const LEAST_RING_BYTES: usize = 256 << 10;
-/// How often an open window looks at its rings, and how full the fullest is when they are drained. Where it is already fuller than
-/// `CLOSE_FROM`, draining does not keep up with what is written: the window ends while it is still whole.
+/// How often an open window looks at its rings, and how full the fullest is when they are drained. Where it is already
+/// fuller than `CLOSE_FROM`, draining does not keep up with what is written: the window ends while it is still whole.
 const SLICE: Duration = Duration::from_millis(5);
 const DRAIN_FROM: f64 = 0.25;
 const CLOSE_FROM: f64 = 0.5;
@@ -115,10 +115,11 @@ pub fn cpus() -> Result<Vec<usize>, String> {
 /// The kernel's tracepoints name threads as the first PID namespace does.
 pub fn first_pid_namespace() -> Result<(), String> {
     match std::fs::read_link("/proc/self/ns/pid") {
-        Ok(link) if link.as_os_str() != FIRST_PID_NAMESPACE => {
-            Err("requests cannot be followed from inside a PID namespace, as the kernel's events name threads by their outer numbers"
-                .into())
-        }
+        Ok(link) if link.as_os_str() != FIRST_PID_NAMESPACE => Err(
+            "requests cannot be followed from inside a PID namespace, as the kernel's events name threads by their \
+                outer numbers"
+                .into(),
+        ),
         _ => Ok(()),
     }
 }
@@ -141,19 +142,24 @@ fn device(file: &Path) -> Option<u32> {
     Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
 }
 
-/// An event costs no less than this, in CPU seconds: what is measured below it is others' work on the calls without recording.
+/// An event costs no less than this, in CPU seconds: what is measured below it is others' work on the calls without
+/// recording.
 const LEAST_EVENT_COST: f64 = 10e-9;
 /// Attempts at measuring it.
 const ATTEMPTS: usize = 3;
 
-/// What each of the events of a call costs the thread that makes it, in CPU seconds: calls that do nothing, made with and without being
-/// recorded. Others who begin or end to trace meanwhile, and a host that is slow for a moment, change what either takes: it is measured
-/// again where it comes out as next to nothing, and `usual` is the answer where it always does. `measure` gives the CPU seconds of a call,
-/// without and with being recorded.
+/// What each of the events of a call costs the thread that makes it, in CPU seconds: calls that do nothing, made with
+/// and without being recorded. Others who begin or end to trace meanwhile, and a host that is slow for a moment, change
+/// what either takes: it is measured again where it comes out as next to nothing, and `usual` is the answer where it
+/// always does. `measure` gives the CPU seconds of a call, without and with being recorded.
 ///
 /// # Errors
 /// What `measure` said.
-pub fn event_cost(events: usize, usual: f64, mut measure: impl FnMut() -> Result<[f64; 2], String>) -> Result<f64, String> {
+pub fn event_cost(
+    events: usize,
+    usual: f64,
+    mut measure: impl FnMut() -> Result<[f64; 2], String>,
+) -> Result<f64, String> {
     for _ in 0..ATTEMPTS {
         let [bare, recorded] = measure()?;
         let cost = (recorded - bare) / events.max(1) as f64;

@@ -87,7 +87,8 @@ impl Source for Perf {
         flow::let_flow(self, &mut window, length, most, wait)?;
         window.end = monotonic_ns();
         self.rings.switch(false)?;
-        // What the kernel could not write it reports with the next record that it can write: into the next window, if a ring is full.
+        // What the kernel could not write it reports with the next record that it can write: into the next window, if a
+        // ring is full.
         window.lost += u64::from(self.rings.full());
         self.drain(&mut window)?;
         flow::close(&mut window, &mut self.names);
@@ -101,15 +102,29 @@ fn refused(e: io::Error) -> String {
 }
 
 /// What is to be opened, in the order of [`WANTED`], and the names of what this kernel lacks.
-fn resolve(found: &[Option<Tracepoint>], decoder: &mut Decoder, own: &[i32]) -> Result<(Vec<Point>, Vec<&'static str>), String> {
+fn resolve(
+    found: &[Option<Tracepoint>],
+    decoder: &mut Decoder,
+    own: &[i32],
+) -> Result<(Vec<Point>, Vec<&'static str>), String> {
     let (mut points, mut missing) = (Vec::new(), Vec::new());
     for (wanted, found) in WANTED.iter().zip(found) {
         match found {
-            Some(point) if decoder.learn(wanted, point) => points.push(Point { id: point.id, filter: filter(wanted, own) }),
+            Some(point) if decoder.learn(wanted, point) => {
+                points.push(Point { id: point.id, filter: filter(wanted, own) })
+            }
             _ if wanted.optional => missing.push(wanted.name),
-            Some(_) => return Err(format!("requests cannot be followed: the tracepoint {} lacks fields that are needed", wanted.name)),
+            Some(_) => {
+                return Err(format!(
+                    "requests cannot be followed: the tracepoint {} lacks fields that are needed",
+                    wanted.name
+                ));
+            }
             None => {
-                return Err(format!("requests cannot be followed: this kernel has no tracepoint {} (sock: since Linux 6.3)", wanted.name));
+                return Err(format!(
+                    "requests cannot be followed: this kernel has no tracepoint {} (sock: since Linux 6.3)",
+                    wanted.name
+                ));
             }
         }
     }

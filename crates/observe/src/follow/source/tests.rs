@@ -255,7 +255,10 @@ fn own_calls_of(source: &mut dyn Source) {
     let own = own_tid();
     let window = source.window(Duration::from_millis(50), &mut sleep).unwrap();
     assert!(!window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Enter { .. } | What::Exit { .. })));
-    assert!(window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Switch { .. })), "its switches tell who had the CPU");
+    assert!(
+        window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Switch { .. })),
+        "its switches tell who had the CPU"
+    );
     let cost = source.event_cost();
     assert!(cost > 10e-9 && cost < 20e-6, "{cost}");
     assert!(source.describe().contains("perf") || source.describe().contains("eBPF"));

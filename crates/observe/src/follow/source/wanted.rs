@@ -36,8 +36,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it comes so seldom, some thousand times a second at most, that a program may stay there between windows: to attach and detach
-    /// it, the kernel rewrites its own code and has all CPUs wait, which costs a busy service more.
+    /// Whether it comes so seldom, some thousand times a second at most, that a program may stay there between windows:
+    /// to attach and detach it, the kernel rewrites its own code and has all CPUs wait, which costs a busy service
+    /// more.
     pub fn is_seldom(self) -> bool {
         let interrupt = matches!(self, Kind::Interrupt(InterruptKind::Device | InterruptKind::Timer, _));
         interrupt || matches!(self, Kind::Fork | Kind::State | Kind::Disk(_) | Kind::Memory(..))

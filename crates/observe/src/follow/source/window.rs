@@ -31,21 +31,24 @@ pub trait Source {
     /// CPUs whose events it has.
     fn cpus(&self) -> usize;
 
-    /// CPU seconds that an event costs the thread that causes it: measured, or what is usual where nothing could be measured.
+    /// CPU seconds that an event costs the thread that causes it: measured, or what is usual where nothing could be
+    /// measured.
     fn event_cost(&self) -> f64;
 
-    /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end was asked for.
+    /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end
+    /// was asked for.
     ///
     /// # Errors
     /// What the kernel said.
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window>;
 
-    /// What counts the connections that close, whether a window is open or not; nothing where the source has no programs in the kernel.
+    /// What counts the connections that close, whether a window is open or not; nothing where the source has no
+    /// programs in the kernel.
     fn closing(&self) -> Option<&Places> {
         None
     }
 
-    /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`] itself, as it takes
-    /// the kernel some milliseconds, after which a process that the window showed may be gone.
+    /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`]
+    /// itself, as it takes the kernel some milliseconds, after which a process that the window showed may be gone.
     fn rest(&mut self) {}
 }

@@ -51,7 +51,8 @@ fn a_wait_in_user_code_is_a_fault_and_one_of_a_kernel_thread_is_not() {
     let story = Story::default().enter(1, 1, READ).exit(2, 1, READ).switch(5, 1, Left::Uninterruptible, 2);
     let window = story.switch(6, 2, Left::Uninterruptible, 0).waking(8, 0, 1).waking(9, 0, 2).window(0, 10);
     let t = timelines(&window);
-    let fault = |tid| doing(&t, tid).iter().find_map(|s| if let Doing::Blocked(b) = s.2 { Some(b.fault) } else { None });
+    let fault =
+        |tid| doing(&t, tid).iter().find_map(|s| if let Doing::Blocked(b) = s.2 { Some(b.fault) } else { None });
     assert_eq!((fault(1), fault(2)), (Some(true), Some(false)));
 }
 
@@ -67,7 +68,8 @@ fn a_thread_that_acts_though_no_event_gave_it_a_cpu_waited_for_nobody_knows_how_
 
 #[test]
 fn a_wake_up_told_before_its_thread_has_left_is_one_that_never_waits() {
-    let window = Story::default().enter(10, 1, FUTEX).on(1).waking(11, 2, 1).on(0).switch(12, 1, Left::Blocked, 3).window(0, 20);
+    let window =
+        Story::default().enter(10, 1, FUTEX).on(1).waking(11, 2, 1).on(0).switch(12, 1, Left::Blocked, 3).window(0, 20);
     let found = doing(&timelines(&window), 1);
     assert_eq!(found.last(), Some(&(12, 20, Doing::Ready(0))));
 }
@@ -80,26 +82,46 @@ fn the_cause_of_a_wake_up_lies_right_before_it_in_the_same_interrupt() {
     };
     let blocked = || Story::default().enter(1, 1, READ).switch(2, 1, Left::Blocked, 2);
     let io = Io { device: 1, sector: 8, sectors: 8, write: true };
-    assert_eq!(cause(blocked().arrived(10, 2, 0xa).in_interrupt().waking(11, 2, 1).in_interrupt()), Cause::Arrival(0xa));
     assert_eq!(
-        cause(blocked().disk(10, 2, super::super::event::DiskStep::Completed).in_interrupt().waking(11, 2, 1).in_interrupt()),
+        cause(blocked().arrived(10, 2, 0xa).in_interrupt().waking(11, 2, 1).in_interrupt()),
+        Cause::Arrival(0xa)
+    );
+    assert_eq!(
+        cause(
+            blocked()
+                .disk(10, 2, super::super::event::DiskStep::Completed)
+                .in_interrupt()
+                .waking(11, 2, 1)
+                .in_interrupt()
+        ),
         Cause::Disk(io)
     );
     assert_eq!(cause(blocked().waking(11, 2, 1).in_interrupt()), Cause::Interrupt);
     assert_eq!(cause(blocked().waking(11, 2, 1)), Cause::Thread);
-    assert_eq!(cause(blocked().arrived(10, 2, 0xa).enter(11, 2, FUTEX).waking(12, 2, 1)), Cause::Thread, "another call");
+    assert_eq!(
+        cause(blocked().arrived(10, 2, 0xa).enter(11, 2, FUTEX).waking(12, 2, 1)),
+        Cause::Thread,
+        "another call"
+    );
 }
 
 #[test]
 fn interrupts_and_work_on_memory_are_told_from_what_they_interrupt() {
     let story = Story::default().enter(1, 1, READ).exit(2, 1, READ);
     let kind = InterruptKind::Timer;
-    let story = story.then(5, 1, What::Interrupt { kind, begin: true }).then(6, 1, What::Interrupt { kind, begin: false });
+    let story =
+        story.then(5, 1, What::Interrupt { kind, begin: true }).then(6, 1, What::Interrupt { kind, begin: false });
     let work = MemoryWork::Reclaim;
     let story = story.then(8, 1, What::Memory { work, begin: true }).then(9, 1, What::Memory { work, begin: false });
     let found = doing(&timelines(&story.window(0, 10)), 1);
     assert_eq!(
         found[2..],
-        [(2, 5, Doing::User), (5, 6, Doing::Interrupt(kind)), (6, 8, Doing::User), (8, 9, Doing::Memory(work)), (9, 10, Doing::User),]
+        [
+            (2, 5, Doing::User),
+            (5, 6, Doing::Interrupt(kind)),
+            (6, 8, Doing::User),
+            (8, 9, Doing::Memory(work)),
+            (9, 10, Doing::User),
+        ]
     );
 }

@@ -12,7 +12,13 @@ fn walked(window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind,
     walked_on(&[], window, tid, from, to)
 }
 
-fn walked_on(cpus: &[u16], window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind, Whom, Vec<&'static str>)> {
+fn walked_on(
+    cpus: &[u16],
+    window: &Window,
+    tid: i32,
+    from: u64,
+    to: u64,
+) -> Vec<(u64, u64, Kind, Whom, Vec<&'static str>)> {
     let timelines = timelines(window);
     let mut connections = Connections::default();
     let sockets = Sockets::of(&window.events, &timelines, &mut connections);
@@ -35,7 +41,10 @@ fn walked_on(cpus: &[u16], window: &Window, tid: i32, from: u64, to: u64) -> Vec
         reached = p.end;
     }
     assert_eq!(reached, to);
-    pieces.iter().map(|p| (p.start, p.end, p.leaf.kind, p.leaf.whom, p.leaf.chain.links().map(Link::as_str).collect())).collect()
+    pieces
+        .iter()
+        .map(|p| (p.start, p.end, p.leaf.kind, p.leaf.whom, p.leaf.chain.links().map(Link::as_str).collect()))
+        .collect()
 }
 
 #[test]
@@ -88,13 +97,21 @@ fn waiting_for_a_cpu_names_who_had_it() {
     let story = Story::default().enter(1, 101, FUTEX).exit(2, 101, FUTEX).switch(10, 101, Left::Ready, 301);
     let window = story.switch(20, 301, Left::Ready, 102).switch(24, 102, Left::Ready, 101).window(0, 30);
     let found = walked(&window, 101, 5, 30);
-    assert_eq!(found[1..3], [(10, 20, Kind::Cpu, Whom::Thread(301), vec![]), (20, 24, Kind::Cpu, Whom::Server, vec![]),]);
+    assert_eq!(
+        found[1..3],
+        [(10, 20, Kind::Cpu, Whom::Thread(301), vec![]), (20, 24, Kind::Cpu, Whom::Server, vec![]),]
+    );
 }
 
 #[test]
 fn a_neighbour_that_has_another_cpu_shares_in_the_wait_for_the_one_that_the_client_has() {
     // 201 has CPU 0 while 101 waits for it; 301 has CPU 1 until it idles.
-    let story = Story::default().on(1).switch(1, 0, Left::Ready, 301).exit(2, 301, FUTEX).switch(26, 301, Left::Blocked, 0).on(0);
+    let story = Story::default()
+        .on(1)
+        .switch(1, 0, Left::Ready, 301)
+        .exit(2, 301, FUTEX)
+        .switch(26, 301, Left::Blocked, 0)
+        .on(0);
     let story = story.enter(1, 101, FUTEX).exit(2, 101, FUTEX).switch(10, 101, Left::Ready, 201);
     let window = story.switch(30, 201, Left::Ready, 101).window(0, 40);
     let waits = |cpus: &[u16]| {
@@ -115,10 +132,17 @@ fn a_cpu_that_the_server_itself_has_is_no_neighbours() {
         .into_iter()
         .fold(Story::default(), |story, (cpu, tid)| story.on(cpu).switch(1, 0, Left::Ready, tid).exit(2, tid, FUTEX))
         .on(0);
-    let window =
-        story.enter(2, 101, FUTEX).exit(3, 101, FUTEX).switch(10, 101, Left::Ready, 102).switch(30, 102, Left::Ready, 101).window(0, 40);
-    let waits: Vec<_> =
-        walked_on(&[0, 1, 2, 3], &window, 101, 5, 40).into_iter().filter(|p| p.2 == Kind::Cpu).map(|p| (p.0, p.1, p.3)).collect();
+    let window = story
+        .enter(2, 101, FUTEX)
+        .exit(3, 101, FUTEX)
+        .switch(10, 101, Left::Ready, 102)
+        .switch(30, 102, Left::Ready, 101)
+        .window(0, 40);
+    let waits: Vec<_> = walked_on(&[0, 1, 2, 3], &window, 101, 5, 40)
+        .into_iter()
+        .filter(|p| p.2 == Kind::Cpu)
+        .map(|p| (p.0, p.1, p.3))
+        .collect();
     assert_eq!(waits, [(10, 20, Whom::Server), (20, 25, Whom::Thread(301)), (25, 30, Whom::Thread(401))]);
 }
 
@@ -126,7 +150,9 @@ fn a_cpu_that_the_server_itself_has_is_no_neighbours() {
 fn of_many_cpus_those_who_have_them_when_the_wait_begins_share_in_it_unless_one_idles() {
     let has = |story: Story, cpu: u16, tid: i32| story.on(cpu).switch(1, 0, Left::Ready, tid).exit(2, tid, FUTEX);
     let waits = |idle: Option<u16>| {
-        let story = (1..20).filter(|cpu| Some(*cpu) != idle).fold(Story::default(), |story, cpu| has(story, cpu, 300 + i32::from(cpu)));
+        let story = (1..20)
+            .filter(|cpu| Some(*cpu) != idle)
+            .fold(Story::default(), |story, cpu| has(story, cpu, 300 + i32::from(cpu)));
         let story = idle.into_iter().fold(story, |story, cpu| story.on(cpu).switch(2, 399, Left::Blocked, 0)).on(1);
         let story = story.switch(20, 301, Left::Ready, 302).on(0).enter(3, 101, FUTEX).exit(4, 101, FUTEX);
         let window = story.switch(10, 101, Left::Ready, 201).switch(30, 201, Left::Ready, 101).window(0, 40);
@@ -155,13 +181,20 @@ fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
     let kinds: Vec<_> = walked(&window, 101, 2, 32).into_iter().map(|p| (p.0, p.1, p.2)).collect();
     assert_eq!(
         kinds,
-        [(2, 20, Kind::DiskHeld), (20, 25, Kind::DiskQueue), (25, 30, Kind::DiskDevice), (30, 31, Kind::DiskOther), (31, 32, Kind::Cpu),]
+        [
+            (2, 20, Kind::DiskHeld),
+            (20, 25, Kind::DiskQueue),
+            (25, 30, Kind::DiskDevice),
+            (30, 31, Kind::DiskOther),
+            (31, 32, Kind::Cpu),
+        ]
     );
 }
 
 #[test]
 fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_given_the_end_of_the_io() {
-    // 101's I/O is held back. 401, a worker of the kernel, serves others meanwhile, and is then given the end of the I/O.
+    // 101's I/O is held back. 401, a worker of the kernel, serves others meanwhile, and is then given the end of the
+    // I/O.
     let told = |wake_up_is_told: bool| {
         let story = Story::default()
             .enter(1, 101, FSYNC)
@@ -221,7 +254,11 @@ fn time_in_the_device_beside_others_io_names_them_and_a_kernel_threads_io_is_nob
     let nobody = Whom::Nobody;
     assert_eq!(
         found,
-        [(6, 30, Kind::DiskDevice, Whom::Thread(301)), (30, 50, Kind::DiskDevice, nobody), (50, 51, Kind::DiskOther, nobody)]
+        [
+            (6, 30, Kind::DiskDevice, Whom::Thread(301)),
+            (30, 50, Kind::DiskDevice, nobody),
+            (50, 51, Kind::DiskOther, nobody)
+        ]
     );
 }
 

@@ -88,7 +88,8 @@ fn version_1_has_a_directory_for_each_hierarchy() {
         ("proc/self/cgroup", "3:cpuset:/\n2:memory:/a\n1:cpu:/\n4:blkio:/\n"),
         (
             "proc/self/mountinfo",
-            "1 0 0:1 / /m rw - cgroup cgroup rw,memory\n2 0 0:2 / /c rw - cgroup cgroup rw,cpu\n3 0 0:3 / /b rw - cgroup cgroup rw,blkio\n",
+            "1 0 0:1 / /m rw - cgroup cgroup rw,memory\n2 0 0:2 / /c rw - cgroup cgroup rw,cpu\n3 0 0:3 / /b rw - \
+             cgroup cgroup rw,blkio\n",
         ),
         ("m/a/cgroup.procs", ""),
         ("c/cgroup.procs", ""),
@@ -102,7 +103,10 @@ fn version_1_has_a_directory_for_each_hierarchy() {
     group.set_cpu_weight(200).unwrap();
     group.set_memory_limit(Some(4096)).unwrap();
     group.set_io_limit((254, 0), Throttle { read_operations: Some(7), ..Default::default() }).unwrap();
-    assert_eq!((text(&paths, "c/fp/cpu.cfs_period_us"), text(&paths, "c/fp/cpu.cfs_quota_us")), ("100000".into(), "150000".into()));
+    assert_eq!(
+        (text(&paths, "c/fp/cpu.cfs_period_us"), text(&paths, "c/fp/cpu.cfs_quota_us")),
+        ("100000".into(), "150000".into())
+    );
     assert_eq!(text(&paths, "c/fp/cpu.shares"), "2048");
     assert_eq!(text(&paths, "m/a/fp/memory.limit_in_bytes"), "4096");
     assert_eq!(text(&paths, "b/fp/blkio.throttle.read_iops_device"), "254:0 7");
@@ -111,8 +115,11 @@ fn version_1_has_a_directory_for_each_hierarchy() {
 
 #[test]
 fn names_and_values_that_no_kernel_takes_are_refused() {
-    let (_dir, paths) =
-        tree(&[("proc/self/cgroup", "1:cpu:/\n"), ("proc/self/mountinfo", "2 0 0:2 / /c rw - cgroup c rw,cpu\n"), ("c/x", "")]);
+    let (_dir, paths) = tree(&[
+        ("proc/self/cgroup", "1:cpu:/\n"),
+        ("proc/self/mountinfo", "2 0 0:2 / /c rw - cgroup c rw,cpu\n"),
+        ("c/x", ""),
+    ]);
     for name in ["", "..", "a/b", ".x", "a b", &"x".repeat(65)] {
         let result = Group::plan(&Hierarchies::of_self(&paths), name, &[Controller::Cpu]);
         assert!(matches!(result, Err(CgroupError::Name(_))), "{name}");
@@ -125,7 +132,13 @@ fn names_and_values_that_no_kernel_takes_are_refused() {
 
 #[test]
 fn a_place_survives_a_journal() {
-    let place = Place { directory: "/c/fp".into(), home: "/c".into(), enabled: vec!["cpu".into()], version: None, controllers: vec![] };
+    let place = Place {
+        directory: "/c/fp".into(),
+        home: "/c".into(),
+        enabled: vec!["cpu".into()],
+        version: None,
+        controllers: vec![],
+    };
     let text = serde_json::to_string(&place).unwrap();
     assert_eq!(serde_json::from_str::<Place>(&text).unwrap(), place);
 }
@@ -134,7 +147,9 @@ fn a_place_survives_a_journal() {
 fn real_group(name: &str, controllers: &[Controller]) -> Option<Group> {
     match Group::create(&format!("fingerpost-test-{name}-{}", std::process::id()), controllers) {
         Ok(group) => Some(group),
-        Err(error) if std::env::var_os("CI").is_some_and(|v| v == "true") => panic!("no control group can be made: {error}"),
+        Err(error) if std::env::var_os("CI").is_some_and(|v| v == "true") => {
+            panic!("no control group can be made: {error}")
+        }
         Err(error) => {
             eprintln!("skipped: {error}");
             None
@@ -170,7 +185,8 @@ fn a_real_group_limits_and_goes_away() {
 #[test]
 fn a_real_group_that_was_left_behind_is_removed_from_its_journal() {
     let Some(group) = real_group("left", &[Controller::Freezer]) else { return };
-    let places: Vec<Place> = group.places.iter().map(|p| serde_json::from_str(&serde_json::to_string(p).unwrap()).unwrap()).collect();
+    let places: Vec<Place> =
+        group.places.iter().map(|p| serde_json::from_str(&serde_json::to_string(p).unwrap()).unwrap()).collect();
     // As if the process had been killed: nothing is dropped.
     std::mem::forget(group);
     for place in &places {
@@ -190,7 +206,9 @@ fn a_real_group_of_version_2_takes_a_process() {
         assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "no version 2 hierarchy is mounted");
         return eprintln!("skipped: no version 2 hierarchy is mounted");
     }
-    let mut group = Group::plan(&hierarchies, &format!("fingerpost-test-v2-{}", std::process::id()), &[Controller::Freezer]).unwrap();
+    let mut group =
+        Group::plan(&hierarchies, &format!("fingerpost-test-v2-{}", std::process::id()), &[Controller::Freezer])
+            .unwrap();
     if let Err(error) = group.make() {
         assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "{error}");
         return eprintln!("skipped: {error}");

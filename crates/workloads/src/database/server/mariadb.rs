@@ -18,19 +18,27 @@ const QUERY_CACHE_BYTES: u64 = 64 << 20;
 
 /// The programs, or what is not here as a sentence that says what to do.
 pub(crate) fn programs() -> Result<Programs, String> {
-    let server = find_program(&["mariadbd", "mysqld"], &[])
-        .ok_or("MariaDB is not installed (no mariadbd in PATH or /usr/sbin); install mariadb-server, or give the address of a server with --set url=mysql://…")?;
-    let install = find_program(&["mariadb-install-db", "mysql_install_db"], &[])
-        .ok_or("the MariaDB server here has no mariadb-install-db, which makes its data directory; install the full mariadb-server")?;
-    let version = Command::new(&server).args(["--no-defaults", "--version"]).output().map(|o| o.stdout).unwrap_or_default();
+    let server = find_program(&["mariadbd", "mysqld"], &[]).ok_or(
+        "MariaDB is not installed (no mariadbd in PATH or /usr/sbin); install mariadb-server, or give the \
+            address of a server with --set url=mysql://…",
+    )?;
+    let install = find_program(&["mariadb-install-db", "mysql_install_db"], &[]).ok_or(
+        "the MariaDB server here has no mariadb-install-db, which makes its data directory; install the full \
+            mariadb-server",
+    )?;
+    let version =
+        Command::new(&server).args(["--no-defaults", "--version"]).output().map(|o| o.stdout).unwrap_or_default();
     if !String::from_utf8_lossy(&version).contains("MariaDB") {
-        return Err(format!("{} is not MariaDB; for another server give its address with --set url=mysql://…", server.display()));
+        return Err(format!(
+            "{} is not MariaDB; for another server give its address with --set url=mysql://…",
+            server.display()
+        ));
     }
     Ok(Programs { server, install })
 }
 
-/// Makes a server's new directory `dir` with its data, and tells how to log in and with which words the server starts. `both` are options
-/// of the server and of what makes its data.
+/// Makes a server's new directory `dir` with its data, and tells how to log in and with which words the server starts.
+/// `both` are options of the server and of what makes its data.
 pub(crate) fn prepare(
     scratch: &mut Scratch,
     dir: PathBuf,
@@ -41,12 +49,14 @@ pub(crate) fn prepare(
     let home = Home::make(dir, &["mysql", "nobody"])?;
     let address = home.socket("server.sock")?;
     let (data, run) = (format!("--datadir={}", home.data.display()), home.run.display());
-    // At its start a server deletes the temporary tables that it finds in this directory. In /tmp those are the host's own server's.
+    // At its start a server deletes the temporary tables that it finds in this directory. In /tmp those are the host's
+    // own server's.
     let temporary = format!("--tmpdir={run}");
     let common = [&["--no-defaults", &data, &temporary], both].concat();
-    // Without waiting for the disk at each of some hundred statements (0.6 s instead of 6 s): a directory that a crash spoils is made
-    // anew. The server itself, started afterwards, does wait.
-    let fixed = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync"];
+    // Without waiting for the disk at each of some hundred statements (0.6 s instead of 6 s): a directory that a crash
+    // spoils is made anew. The server itself, started afterwards, does wait.
+    let fixed =
+        ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync"];
     home.run(scratch, what, home.command(&words(&install, common.iter().chain(&fixed)))?)?;
     let (socket, pid) = (format!("--socket={run}/server.sock"), format!("--pid-file={run}/server.pid"));
     let own = [&socket, &pid, "--skip-networking", "--skip-name-resolve"];
@@ -60,7 +70,13 @@ pub(crate) fn make_database(login: &Login) -> Result<(), QueryError> {
 }
 
 /// Starts a server in a new directory `dir`.
-pub fn start(options: &Options, storage: &str, query_cache: bool, scratch: &mut Scratch, dir: PathBuf) -> Result<Private, WorkloadError> {
+pub fn start(
+    options: &Options,
+    storage: &str,
+    query_cache: bool,
+    scratch: &mut Scratch,
+    dir: PathBuf,
+) -> Result<Private, WorkloadError> {
     let (home, mut login, own) = prepare(scratch, dir, "making MariaDB's data directory (mariadb-install-db)", &[])?;
     let settings = [
         format!("--max-connections={}", most_connections(options)),

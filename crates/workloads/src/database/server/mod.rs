@@ -70,7 +70,11 @@ pub struct Restart {
 
 impl Restart {
     /// Starts the server, and waits until `answers` has an answer.
-    pub(crate) fn serve(&self, scratch: &mut Scratch, answers: impl FnMut() -> Result<(), QueryError>) -> Result<Server, WorkloadError> {
+    pub(crate) fn serve(
+        &self,
+        scratch: &mut Scratch,
+        answers: impl FnMut() -> Result<(), QueryError>,
+    ) -> Result<Server, WorkloadError> {
         self.home.serve(scratch, self.what, self.home.command(&self.words)?, answers)
     }
 
@@ -79,7 +83,8 @@ impl Restart {
     /// # Errors
     /// It does not end in time, or does not serve again.
     pub fn again(&self, mut server: Server, target: &Target, scratch: &mut Scratch) -> Result<Server, WorkloadError> {
-        let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("{} could not be ended: {e}", self.what));
+        let failed =
+            |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("{} could not be ended: {e}", self.what));
         child::signal(server.pid(), self.end).map_err(|e| failed(&e))?;
         let ended = child::wait_deadline(&mut server.child, Instant::now() + READY_DEADLINE).map_err(|e| failed(&e))?;
         scratch.stop(server).map_err(|e| failed(&e))?;
@@ -106,21 +111,27 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Makes the directories. What is the server's own, its user and root alone can enter: whoever reaches the socket needs no password.
+    /// Makes the directories. What is the server's own, its user and root alone can enter: whoever reaches the socket
+    /// needs no password.
     pub(crate) fn make(dir: PathBuf, users: &[&str]) -> Result<Home, WorkloadError> {
         let shown = dir.display().to_string();
         let make = || {
             let dir = ServerDir::make(dir, Account::for_server(users))?;
             Ok(Home { data: dir.hand_over("data")?, run: dir.hand_over("run")?, dir })
         };
-        make().map_err(|e: std::io::Error| WorkloadError::Failed(format!("cannot make the server's directory {shown}: {e}")))
+        make().map_err(|e: std::io::Error| {
+            WorkloadError::Failed(format!("cannot make the server's directory {shown}: {e}"))
+        })
     }
 
     /// Where a socket of this name is, when the system can take so long a path, and whose server listens there.
     pub(crate) fn socket(&self, name: &str) -> Result<Address, WorkloadError> {
         let path = self.run.join(name);
         if path.as_os_str().len() > LONGEST_SOCKET_PATH {
-            let sentence = format!("the path of the server's socket is too long ({}); set TMPDIR or dir= to a shorter one", path.display());
+            let sentence = format!(
+                "the path of the server's socket is too long ({}); set TMPDIR or dir= to a shorter one",
+                path.display()
+            );
             return Err(WorkloadError::Setting(sentence));
         }
         let uid = self.dir.account.map_or(rustix::process::geteuid().as_raw(), |account| account.uid);
@@ -132,7 +143,9 @@ impl Home {
         let (first, rest) = words.split_first().ok_or_else(|| WorkloadError::Failed("an empty command".to_owned()))?;
         let mut command = Command::new(first);
         command.args(rest);
-        self.dir.set_up(&mut command, &self.run).map_err(|e| WorkloadError::Failed(format!("no descriptor can be had: {e}")))?;
+        self.dir
+            .set_up(&mut command, &self.run)
+            .map_err(|e| WorkloadError::Failed(format!("no descriptor can be had: {e}")))?;
         Ok(command)
     }
 
@@ -145,7 +158,8 @@ impl Home {
     pub(crate) fn run(&self, scratch: &mut Scratch, what: &str, mut command: Command) -> Result<(), WorkloadError> {
         let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("{what} could not be run: {e}"));
         let mut running = scratch.spawn(&mut command).map_err(|e| failed(&e))?;
-        let status = child::wait_deadline(&mut running.child, Instant::now() + INIT_DEADLINE).map_err(|e| failed(&e))?;
+        let status =
+            child::wait_deadline(&mut running.child, Instant::now() + INIT_DEADLINE).map_err(|e| failed(&e))?;
         scratch.stop(running).map_err(|e| failed(&e))?;
         match status {
             Some(status) if status.success() => Ok(()),
@@ -163,14 +177,21 @@ impl Home {
         mut answers: impl FnMut() -> Result<(), QueryError>,
     ) -> Result<Server, WorkloadError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let mut server =
-            scratch.spawn(&mut command).map_err(|e| WorkloadError::Failed(format!("{what} could not be started ({program}): {e}")))?;
+        let mut server = scratch
+            .spawn(&mut command)
+            .map_err(|e| WorkloadError::Failed(format!("{what} could not be started ({program}): {e}")))?;
         let deadline = Instant::now() + READY_DEADLINE;
         let problem = loop {
             match answers() {
                 Ok(()) => return Ok(server),
                 Err(_) if Instant::now() < deadline => {}
-                Err(e) => break format!("{what} did not answer within {} s ({e}): {}", READY_DEADLINE.as_secs(), self.last_words()),
+                Err(e) => {
+                    break format!(
+                        "{what} did not answer within {} s ({e}): {}",
+                        READY_DEADLINE.as_secs(),
+                        self.last_words()
+                    );
+                }
             }
             if let Ok(Some(status)) = server.child.try_wait() {
                 break format!("{what} ended instead of serving ({status}): {}", self.last_words());

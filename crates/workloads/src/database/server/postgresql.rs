@@ -15,7 +15,8 @@ use crate::programs::{find_program, postgresql_versions};
 
 /// The programs, or what is not here as a sentence that says what to do.
 pub(crate) fn programs() -> Result<Programs, String> {
-    let not_here = "PostgreSQL is not installed (no postgres and initdb in PATH or /usr/lib/postgresql); install postgresql, or give \
+    let not_here = "PostgreSQL is not installed (no postgres and initdb in PATH or /usr/lib/postgresql); install \
+        postgresql, or give \
                     the address of a server with --set url=postgres://…";
     let initdb = find_program(&["initdb"], &postgresql_versions()).ok_or(not_here)?;
     // Both of one version: the server beside initdb.
@@ -37,7 +38,16 @@ pub(crate) fn prepare(
     let note = Undo::RemoveSegment { note: home.data.join("postmaster.pid") };
     scratch.record(note).map_err(|e| WorkloadError::Failed(format!("the journal could not be written: {e}")))?;
     let data = home.data.display().to_string();
-    let args = ["--username=fingerpost", "--auth=trust", "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "-D", &data];
+    let args = [
+        "--username=fingerpost",
+        "--auth=trust",
+        "--no-sync",
+        "--no-instructions",
+        "--encoding=UTF8",
+        "--locale=C",
+        "-D",
+        &data,
+    ];
     home.run(scratch, what, home.command(&words(&install, &args))?)?;
     let own = [
         "listen_addresses=".to_owned(),

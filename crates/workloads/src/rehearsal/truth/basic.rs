@@ -22,7 +22,8 @@ pub fn compute_until(until: u64) {
     }
 }
 
-/// A file of one page that is written and synced. It has no name, so that nothing is left behind however the process ends.
+/// A file of one page that is written and synced. It has no name, so that nothing is left behind however the process
+/// ends.
 #[derive(Debug)]
 pub struct SyncedFile {
     file: File,

@@ -16,7 +16,8 @@ use super::{Kind, Order};
 /// The nice value of a holder that is to wait for its CPU: the thread beside it then gets all of it but a 69th.
 const POLITE: i32 = 19;
 
-/// A place where one thread leaves something for another, which sleeps until then. Nothing but a futex below, as a lock has it.
+/// A place where one thread leaves something for another, which sleeps until then. Nothing but a futex below, as a lock
+/// has it.
 #[derive(Debug)]
 struct Post<T>(Mutex<Option<T>>, Condvar);
 
@@ -86,10 +87,12 @@ impl Lock {
         self.shared.held.take();
     }
 
-    /// Tells the holder, which has the lock, what to do with it, and waits for it. Gives the holder's thread and what it used.
+    /// Tells the holder, which has the lock, what to do with it, and waits for it. Gives the holder's thread and what
+    /// it used.
     ///
-    /// The caller sleeps once, from the order until the lock is free: were it woken in between to be told that the lock is taken, it
-    /// would wait for a CPU while the holder works, and the two accounts of one moment could not be told apart afterwards.
+    /// The caller sleeps once, from the order until the lock is free: were it woken in between to be told that the lock
+    /// is taken, it would wait for a CPU while the holder works, and the two accounts of one moment could not be told
+    /// apart afterwards.
     pub fn wait_for(&self, order: Order) -> (i32, Used) {
         self.shared.orders.leave(order);
         let used = *self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +148,8 @@ fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
     }
 }
 
-/// Computes on the holder's CPU until the time that it is told. It begins only once it has the CPU, so that the holder has not.
+/// Computes on the holder's CPU until the time that it is told. It begins only once it has the CPU, so that the holder
+/// has not.
 fn take_cpu(shared: &Shared) {
     if let Some(cpu) = last_cpu() {
         let _ = affinity::pin(&[cpu]);

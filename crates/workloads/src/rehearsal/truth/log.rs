@@ -94,7 +94,11 @@ impl Account {
     /// Now.
     pub fn now(&self) -> Moment {
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
-        Moment { at: monotonic_ns(), cpu: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64, ready: self.ready().unwrap_or(0) }
+        Moment {
+            at: monotonic_ns(),
+            cpu: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+            ready: self.ready().unwrap_or(0),
+        }
     }
 
     /// The second number of the file.

@@ -1,8 +1,8 @@
 //! A server that stamps its own stages, so that what is said about its requests can be held against what they did.
 //!
-//! Each request does a drawn sequence of stages ([`Kind`]) in drawn strengths. The server logs, in memory, when each began and ended, which
-//! thread it was done by, and how much CPU time that thread used; the log is given out when the load is over. It is a mode of the
-//! [`super::Rehearsal`]: the load generator is the same.
+//! Each request does a drawn sequence of stages ([`Kind`]) in drawn strengths. The server logs, in memory, when each
+//! began and ended, which thread it was done by, and how much CPU time that thread used; the log is given out when the
+//! load is over. It is a mode of the [`super::Rehearsal`]: the load generator is the same.
 
 pub(super) mod basic;
 mod lock;
@@ -62,8 +62,8 @@ pub enum Shape {
 pub struct Order {
     /// What it does.
     pub kind: Kind,
-    /// Microseconds that it lasts in the mean; each stage draws between a half and one and a half of it. A stage that waits for a device
-    /// may last one operation longer.
+    /// Microseconds that it lasts in the mean; each stage draws between a half and one and a half of it. A stage that
+    /// waits for a device may last one operation longer.
     pub micros: u32,
 }
 
@@ -105,8 +105,10 @@ impl Mix {
 
     /// The stages of one request: kind and microseconds.
     fn request(&self, random: &mut fastrand::Rng) -> Vec<Order> {
-        let vary =
-            |random: &mut fastrand::Rng, order: Order| Order { micros: (f64::from(order.micros) * (0.5 + random.f64())) as u32, ..order };
+        let vary = |random: &mut fastrand::Rng, order: Order| Order {
+            micros: (f64::from(order.micros) * (0.5 + random.f64())) as u32,
+            ..order
+        };
         let count = if self.orders.is_empty() { 0 } else { random.usize(1..=self.most.max(1)) };
         let mut request: Vec<Order> = Vec::with_capacity(count + 1);
         for _ in 0..count {

@@ -1,4 +1,5 @@
-//! The other process that the server asks over loopback: a thread a connection, that sleeps or computes before it answers.
+//! The other process that the server asks over loopback: a thread a connection, that sleeps or computes before it
+//! answers.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};

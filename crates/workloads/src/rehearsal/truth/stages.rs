@@ -16,8 +16,9 @@ use super::lock::Lock;
 use super::log::{Account, Stage, own_tid};
 use super::{Kind, Order, peer};
 
-/// Bytes of one read of `/dev/zero`: enough that the call takes the time. Its way into the kernel and out again, with the programs of whoever
-/// watches, lies outside of the tracepoints: some 0.35 µs, which is a seventh of the 2.4 µs that 128 KiB take, and a sixtieth of this.
+/// Bytes of one read of `/dev/zero`: enough that the call takes the time. Its way into the kernel and out again, with
+/// the programs of whoever watches, lies outside of the tracepoints: some 0.35 µs, which is a seventh of the 2.4 µs
+/// that 128 KiB take, and a sixtieth of this.
 const READ: usize = 1 << 20;
 /// Pages of the file that is read by touching it, and how far apart those are that are touched.
 const PAGES: usize = 8192;
@@ -88,7 +89,16 @@ impl Stages {
         }
         let ended = self.account.now();
         let (cpu, ready) = (ended.cpu - begun.cpu, ended.ready - begun.ready);
-        let own = Stage { kind: order.kind, start: begun.at, end: ended.at, tid: own_tid(), cpu, ready, own_ready: 0, own_cpu: 0 };
+        let own = Stage {
+            kind: order.kind,
+            start: begun.at,
+            end: ended.at,
+            tid: own_tid(),
+            cpu,
+            ready,
+            own_ready: 0,
+            own_cpu: 0,
+        };
         Ok(match other {
             None => own,
             Some((tid, used)) => Stage { tid, cpu: used.cpu, ready: used.ready, own_ready: ready, own_cpu: cpu, ..own },
@@ -109,7 +119,8 @@ impl Stages {
         self.peer.read_exact(&mut [0; peer::ANSWER])
     }
 
-    /// Each page is read from the disk, with no other beside it. A request that has touched all of the file does without the rest.
+    /// Each page is read from the disk, with no other beside it. A request that has touched all of the file does
+    /// without the rest.
     fn touch_until(&mut self, until: u64) {
         while self.page < PAGES {
             self.cold.touch(self.page * 4096);

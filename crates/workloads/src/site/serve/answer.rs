@@ -73,8 +73,8 @@ pub(super) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<M
     Ok(response)
 }
 
-/// A page of another server in the same browser can ask this one, too: it may neither read the answer nor show it as a picture or run it
-/// as a script of its own.
+/// A page of another server in the same browser can ask this one, too: it may neither read the answer nor show it as a
+/// picture or run it as a script of its own.
 fn protect(response: &mut Response<Body>) {
     set(response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(response, header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
@@ -107,7 +107,9 @@ fn given(
         None => {
             let place = match found.file {
                 Some(file) => Place::File(file),
-                None => Place::Cell { finder: finder.clone(), path: found.path, modified: found.modified, size: found.size },
+                None => {
+                    Place::Cell { finder: finder.clone(), path: found.path, modified: found.modified, size: found.size }
+                }
             };
             // A part of a cell cannot be held against the sum of the whole.
             let sum = found.sum.filter(|_| from == 0 && to == found.size);
@@ -120,7 +122,8 @@ fn given(
     response
 }
 
-/// Names that begin with a dot are no part of a site (`.git`, `.htpasswd`), but for the one that the Web itself has given a meaning.
+/// Names that begin with a dot are no part of a site (`.git`, `.htpasswd`), but for the one that the Web itself has
+/// given a meaning.
 fn hidden(path: &[u8]) -> bool {
     path.split(|&b| b == b'/').any(|name| name.first() == Some(&b'.') && name != b".well-known")
 }
@@ -134,8 +137,8 @@ fn unchanged(request: &Request, tag: &str, modified: SystemTime) -> bool {
     }
 }
 
-/// The one range that is wanted: nothing for all, `Some(None)` for one that there is not. Several ranges are answered with all, as a
-/// server may.
+/// The one range that is wanted: nothing for all, `Some(None)` for one that there is not. Several ranges are answered
+/// with all, as a server may.
 fn wanted_range(request: &Request, tag: &str, modified: SystemTime, length: u64) -> Option<Option<(u64, u64)>> {
     let spec = request.range.as_deref()?.strip_prefix("bytes=")?;
     if let Some(condition) = &request.if_range

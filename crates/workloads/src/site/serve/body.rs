@@ -1,4 +1,5 @@
-//! The body of an answer, read piece by piece as the client takes it: a slow client holds one piece in memory and nothing else.
+//! The body of an answer, read piece by piece as the client takes it: a slow client holds one piece in memory and
+//! nothing else.
 
 use std::fs::File;
 use std::io;
@@ -34,8 +35,8 @@ pub(super) struct Parts {
     place: Place,
     at: u64,
     end: u64,
-    /// The sum so far, and what it must come to. A cell that is changed while it is sent is cut off before its last piece: no client takes
-    /// half of the old and half of the new for a whole.
+    /// The sum so far, and what it must come to. A cell that is changed while it is sent is cut off before its last
+    /// piece: no client takes half of the old and half of the new for a whole.
     sum: Option<(u64, u64)>,
     member: Rc<Member>,
 }

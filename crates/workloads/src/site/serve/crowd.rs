@@ -37,8 +37,8 @@ impl Crowd {
         Crowd { members: RefCell::default(), most: most.max(1) }
     }
 
-    /// Takes a connection in. Where there are too many, the one that did nothing for longest goes: whoever only holds connections
-    /// loses them to those who ask for something.
+    /// Takes a connection in. Where there are too many, the one that did nothing for longest goes: whoever only holds
+    /// connections loses them to those who ask for something.
     pub(super) fn join(&self) -> Rc<Member> {
         let mut members = self.members.borrow_mut();
         if members.len() >= self.most
@@ -79,7 +79,11 @@ mod tests {
         first.active();
         let third = crowd.join();
         let left: Vec<_> = crowd.members.borrow().iter().map(Rc::as_ptr).collect();
-        assert!(left.contains(&Rc::as_ptr(&first)) && left.contains(&Rc::as_ptr(&third)) && !left.contains(&Rc::as_ptr(&second)));
+        assert!(
+            left.contains(&Rc::as_ptr(&first))
+                && left.contains(&Rc::as_ptr(&third))
+                && !left.contains(&Rc::as_ptr(&second))
+        );
         crowd.leave(&first);
         crowd.sweep(Duration::ZERO);
         assert!(crowd.members.borrow().is_empty());

@@ -32,8 +32,8 @@ impl Source {
 /// Bytes that are read and sent at a time; what is no larger is read at once.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// The same for a larger cell. An engine finds each piece from the beginning of the cell (SQLite goes along a chain of pages), so a large
-/// one is read in fewer of them.
+/// The same for a larger cell. An engine finds each piece from the beginning of the cell (SQLite goes along a chain of
+/// pages), so a large one is read in fewer of them.
 pub(super) fn piece(size: u64) -> usize {
     (size / 128).clamp(PIECE as u64, 1 << 20) as usize
 }
@@ -85,7 +85,8 @@ impl Finder {
 
     pub(super) async fn find(&self, path: &[u8], member: &Member) -> io::Result<Way> {
         let inner = path.strip_prefix(b"/").unwrap_or(path);
-        let wanted = if inner.is_empty() || inner.ends_with(b"/") { [inner, b"index.html"].concat() } else { inner.to_vec() };
+        let wanted =
+            if inner.is_empty() || inner.ends_with(b"/") { [inner, b"index.html"].concat() } else { inner.to_vec() };
         match &self.reader {
             None => self.file(wanted),
             Some(reader) => self.cell(reader, wanted, member).await,
@@ -115,8 +116,23 @@ impl Finder {
         };
         // What was read counts, if the file changed in between.
         let size = whole.as_ref().map_or(meta.len(), |bytes| bytes.len() as u64);
-        let tag = format!("\"{size:x}-{:x}.{:x}-{:x}.{:x}\"", meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
-        Ok(Way::Found(Found { path, size, modified: meta.mtime(), kind: None, tag, whole, file: Some(file), sum: None }))
+        let tag = format!(
+            "\"{size:x}-{:x}.{:x}-{:x}.{:x}\"",
+            meta.mtime(),
+            meta.mtime_nsec(),
+            meta.ctime(),
+            meta.ctime_nsec()
+        );
+        Ok(Way::Found(Found {
+            path,
+            size,
+            modified: meta.mtime(),
+            kind: None,
+            tag,
+            whole,
+            file: Some(file),
+            sum: None,
+        }))
     }
 
     async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>, member: &Member) -> io::Result<Way> {

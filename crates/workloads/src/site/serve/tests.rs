@@ -13,7 +13,8 @@ use super::*;
 type Answered = (u16, String, Vec<u8>);
 type Send<'a> = dyn Fn(&str) -> Answered + 'a;
 
-/// Sends requests over one connection each to a served directory and to the same site in a database, and checks each answer.
+/// Sends requests over one connection each to a served directory and to the same site in a database, and checks each
+/// answer.
 fn with_servers(check: impl Fn(&Send)) {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("site");
@@ -54,7 +55,11 @@ fn pages_indexes_and_types() {
     with_servers(|send| {
         let (status, head, body) = ask(send, "/", "");
         assert_eq!((status, body.as_slice()), (200, &b"<p>home"[..]));
-        assert!(head.contains("Content-Type: text/html; charset=utf-8") && head.contains("Etag: ") && head.contains("Last-Modified: "));
+        assert!(
+            head.contains("Content-Type: text/html; charset=utf-8")
+                && head.contains("Etag: ")
+                && head.contains("Last-Modified: ")
+        );
         assert_eq!(ask(send, "/sub%20dir/", "").2, b"<p>sub");
         let (status, head, _) = ask(send, "/sub%20dir?x=1", "");
         assert!(status == 301 && head.contains("Location: /sub%20dir/?x=1"), "{head}");
@@ -67,9 +72,16 @@ fn pages_indexes_and_types() {
 #[test]
 fn no_path_leads_out_of_the_site() {
     with_servers(|send| {
-        for path in
-            ["/../secret", "/%2e%2e/secret", "/sub%20dir/../../secret", "//etc/passwd", "/a%00b", "/none", "/noindex/", "/index.html/x"]
-        {
+        for path in [
+            "/../secret",
+            "/%2e%2e/secret",
+            "/sub%20dir/../../secret",
+            "//etc/passwd",
+            "/a%00b",
+            "/none",
+            "/noindex/",
+            "/index.html/x",
+        ] {
             assert_eq!(ask(send, path, "").0, 404, "{path}");
         }
         assert_eq!(send("GET / HTTP/1.1\nHost: evil.example\nConnection: close\n\n").0, 421);
@@ -116,6 +128,10 @@ fn what_the_client_has_is_not_sent_again() {
         assert_eq!((status, body.len()), (304, 0));
         assert_eq!(ask(send, "/digits.txt", &format!("If-Modified-Since: {modified}\n")).0, 304);
         assert_eq!(ask(send, "/digits.txt", "If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT\n").0, 200);
-        assert_eq!(ask(send, "/digits.txt", &format!("If-None-Match: \"x\"\nIf-Modified-Since: {modified}\n")).0, 200, "a tag counts more");
+        assert_eq!(
+            ask(send, "/digits.txt", &format!("If-None-Match: \"x\"\nIf-Modified-Since: {modified}\n")).0,
+            200,
+            "a tag counts more"
+        );
     });
 }

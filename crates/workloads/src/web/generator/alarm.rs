@@ -1,5 +1,5 @@
-//! Wakes the event loop at a time, to the microsecond: `epoll` itself sleeps in milliseconds on older kernels, and up to the timer
-//! slack (50 µs) too long on all.
+//! Wakes the event loop at a time, to the microsecond: `epoll` itself sleeps in milliseconds on older kernels, and up
+//! to the timer slack (50 µs) too long on all.
 
 use std::os::fd::OwnedFd;
 
@@ -7,8 +7,8 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-/// A timer within an epoll set. It goes off once for each time that it is set to. A periodic one would not do without being read
-/// each time: the kernel starts the next period when the last is read.
+/// A timer within an epoll set. It goes off once for each time that it is set to. A periodic one would not do without
+/// being read each time: the kernel starts the next period when the last is read.
 #[derive(Debug)]
 pub struct Alarm {
     timer: OwnedFd,
@@ -18,7 +18,8 @@ pub struct Alarm {
 impl Alarm {
     /// An alarm that is told in `epoll` by this token, and not set yet.
     pub fn new(epoll: &OwnedFd, token: u64) -> Result<Alarm, Errno> {
-        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let timer =
+            rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         // Setting it again takes an unread expiry away, so that it is never read.
         epoll::add(epoll, &timer, epoll::EventData::new_u64(token), EventFlags::IN | EventFlags::ET)?;
         Ok(Alarm { timer, set_to: 0 })
@@ -32,7 +33,12 @@ impl Alarm {
         self.set_to = at;
         let once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let at = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
-        rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &Itimerspec { it_interval: once, it_value: at }).map(drop)
+        rustix::time::timerfd_settime(
+            &self.timer,
+            TimerfdTimerFlags::ABSTIME,
+            &Itimerspec { it_interval: once, it_value: at },
+        )
+        .map(drop)
     }
 }
 

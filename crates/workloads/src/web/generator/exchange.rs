@@ -58,7 +58,11 @@ impl Generator {
 
     pub(super) fn on_event(&mut self, token_of_event: u64, flags: EventFlags) {
         let (index, generation) = untoken(token_of_event);
-        let Some(connection) = self.connections.get_mut(index).filter(|c| c.generation == generation && c.socket.is_some()) else { return };
+        let Some(connection) =
+            self.connections.get_mut(index).filter(|c| c.generation == generation && c.socket.is_some())
+        else {
+            return;
+        };
         let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if hung_up && connection.stage == Stage::Idle {
             // A server may close a connection that has nothing to do; the next request makes a new one.
@@ -81,7 +85,8 @@ impl Generator {
         }
     }
 
-    /// Reads what is there. `hung_up` tells that the server's end of the stream is there too, which a short read alone does not show.
+    /// Reads what is there. `hung_up` tells that the server's end of the stream is there too, which a short read alone
+    /// does not show.
     fn receive(&mut self, index: u32, hung_up: bool) {
         let connection = &mut self.connections[index as usize];
         while connection.busy() {

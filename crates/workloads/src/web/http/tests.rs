@@ -62,7 +62,8 @@ fn an_answer_without_length_lasts_until_the_connection_closes() {
 
 #[test]
 fn chunks_are_joined_and_their_extensions_and_trailers_passed_over() {
-    let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n5;name=\"v\"\r\nhello\r\n0A\r\n0123456789\r\n0\r\nX: y\r\n\r\n";
+    let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n5;name=\"v\"\r\nhello\r\n0A\r\n\
+        0123456789\r\n0\r\nX: y\r\n\r\n";
     assert_eq!(one(text).unwrap(), Answer { status: 200, body: 15, keep_alive: true });
     let both = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
     assert_eq!(one(both).unwrap(), Answer { status: 200, body: 1, keep_alive: false });
@@ -70,7 +71,8 @@ fn chunks_are_joined_and_their_extensions_and_trailers_passed_over() {
 
 #[test]
 fn interim_answers_are_passed_over_and_some_answers_have_no_body() {
-    let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+    let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\
+        Content-Length: 1\r\n\r\nx";
     assert_eq!(one(text).unwrap(), Answer { status: 200, body: 1, keep_alive: true });
     assert_eq!(one("HTTP/1.1 204 No Content\r\n\r\n").unwrap(), Answer { status: 204, body: 0, keep_alive: true });
     assert_eq!(one("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n").unwrap().body, 0);

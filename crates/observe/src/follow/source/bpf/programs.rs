@@ -39,7 +39,9 @@ pub fn resolve(btf: &Btf, but_calls_of: &[i32]) -> Result<(Vec<Named>, Vec<&'sta
                 programs.push((w.point(), r));
             }
             None if w.optional => missing.push(w.point()),
-            None => return Err(format!("requests cannot be followed: this kernel's types lack what {} tells", w.point())),
+            None => {
+                return Err(format!("requests cannot be followed: this kernel's types lack what {} tells", w.point()));
+            }
         }
     }
     Ok((programs, missing))
@@ -72,7 +74,8 @@ fn mapping_arguments(btf: &Btf) -> Option<(i32, Vec<Place>)> {
 /// The value in a record's header and those that follow it.
 fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
     use Place::{Argument, Behind};
-    let field = |n: i16, structure: &str, name: &str, bytes: u8| Some(Behind(n, vec![btf.offset(structure, name)?], bytes));
+    let field =
+        |n: i16, structure: &str, name: &str, bytes: u8| Some(Behind(n, vec![btf.offset(structure, name)?], bytes));
     let through = |n: i16, path: &[(&str, &str)], bytes: u8| {
         let path = path.iter().map(|(structure, name)| btf.offset(structure, name)).collect::<Option<Vec<_>>>()?;
         Some(Behind(n, path, bytes))
@@ -89,7 +92,9 @@ fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
             let name = [Behind(2, vec![name], 8), Behind(2, vec![name + 8], 8)];
             (Some(field(2, "task_struct", "pid", 4)?), [vec![Argument(0), Argument(3)], name.to_vec()].concat())
         }
-        Kind::Waking => (Some(field(0, "task_struct", "pid", 4)?), vec![field(0, "task_struct", "thread_info.cpu", 4)?]),
+        Kind::Waking => {
+            (Some(field(0, "task_struct", "pid", 4)?), vec![field(0, "task_struct", "thread_info.cpu", 4)?])
+        }
         Kind::Fork => (Some(field(1, "task_struct", "pid", 4)?), Vec::new()),
         Kind::Sent => (Some(Argument(1)), vec![Argument(0)]),
         Kind::Received => (Some(Argument(1)), vec![Argument(0), Argument(2)]),
@@ -100,10 +105,15 @@ fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
         }
         Kind::Disk(DiskStep::Submitted) => (
             Some(through(0, &[("bio", "bi_bdev"), ("block_device", "bd_dev")], 4)?),
-            vec![field(0, "bio", "bi_iter.bi_sector", 8)?, field(0, "bio", "bi_iter.bi_size", 4)?, field(0, "bio", "bi_opf", 4)?],
+            vec![
+                field(0, "bio", "bi_iter.bi_sector", 8)?,
+                field(0, "bio", "bi_iter.bi_size", 4)?,
+                field(0, "bio", "bi_opf", 4)?,
+            ],
         ),
         Kind::Disk(step) => {
-            let device = [("request", "q"), ("request_queue", "disk"), ("gendisk", "part0"), ("block_device", "bd_dev")];
+            let device =
+                [("request", "q"), ("request_queue", "disk"), ("gendisk", "part0"), ("block_device", "bd_dev")];
             let bytes = if step == DiskStep::Completed { Argument(2) } else { field(0, "request", "__data_len", 4)? };
             let values = vec![field(0, "request", "__sector", 8)?, bytes, field(0, "request", "cmd_flags", 4)?];
             (Some(through(0, &device, 4)?), values)

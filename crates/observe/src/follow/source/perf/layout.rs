@@ -1,6 +1,7 @@
 //! Where the fields of the kernel's tracepoints lie, and raw samples turned into events.
 //!
-//! Places are resolved by name once, at opening; a sample is then decoded by its tracepoint's number through one small table.
+//! Places are resolved by name once, at opening; a sample is then decoded by its tracepoint's number through one small
+//! table.
 
 use std::collections::HashMap;
 
@@ -32,7 +33,12 @@ fn fields(kind: Kind) -> &'static [Field] {
     match kind {
         Kind::Enter => &[Number("id", 8), Array("args", 32)],
         Kind::Exit => &[Number("id", 8), Number("ret", 8)],
-        Kind::Switch => &[Number("prev_state", 8), Number("next_pid", 4), Array("prev_comm", NAME_BYTES), Array("next_comm", NAME_BYTES)],
+        Kind::Switch => &[
+            Number("prev_state", 8),
+            Number("next_pid", 4),
+            Array("prev_comm", NAME_BYTES),
+            Array("next_comm", NAME_BYTES),
+        ],
         Kind::Waking => &[Number("pid", 4), Number("target_cpu", 4)],
         Kind::Fault => &[Number("address", 8)],
         Kind::Fork => &[Number("child_pid", 4)],
@@ -132,7 +138,9 @@ impl Decoder {
                 local: short(data, at[2])?,
                 remote: short(data, at[3])?,
             },
-            Kind::Ports => What::Ports { socket: long(data, at[0])?, local: short(data, at[1])?, remote: short(data, at[2])? },
+            Kind::Ports => {
+                What::Ports { socket: long(data, at[0])?, local: short(data, at[1])?, remote: short(data, at[2])? }
+            }
             Kind::Disk(step) => What::Disk { step, io: self.io(data, at)? },
             Kind::Memory(work, begin) => What::Memory { work, begin },
             Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },
@@ -145,8 +153,8 @@ impl Decoder {
         let flags = data.get(at[3]..at[3] + 8)?;
         let flags = flags.split(|&b| b == 0).next().unwrap_or_default();
         let has = |letters: &[u8]| flags.iter().any(|b| letters.contains(b));
-        // A flush has no place on the device: the kernel names it by whatever the field held. Its end is told twice, of the flush itself
-        // and of the request that asked for it, which no longer has the flag then.
+        // A flush has no place on the device: the kernel names it by whatever the field held. Its end is told twice, of
+        // the flush itself and of the request that asked for it, which no longer has the flag then.
         let sector = if sectors == 0 && has(b"FW") { u64::MAX } else { long(data, at[1])? };
         let device = self.partitions.get(&device).copied().unwrap_or(device);
         Some(Io { device, sector, sectors, write: has(b"WFD") })

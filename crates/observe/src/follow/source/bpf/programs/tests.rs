@@ -34,7 +34,10 @@ fn each_tracepoint_tells_its_event() {
     assert_eq!(told("sock_recv_length", 70, &[64, 0x42]), None, "bytes that were only looked at");
     assert_eq!(told("sk_data_ready", 0, &[64]), Some(What::Arrived { socket: 64 }));
     let remote = u64::from(40000u16.to_be());
-    assert_eq!(told("inet_sock_set_state", 7, &[64, 3306, remote]), Some(What::State { socket: 64, state: 7, local: 3306, remote: 40000 }));
+    assert_eq!(
+        told("inet_sock_set_state", 7, &[64, 3306, remote]),
+        Some(What::State { socket: 64, state: 7, local: 3306, remote: 40000 })
+    );
     assert_eq!(told("softirq_exit", 0, &[]), Some(What::Interrupt { kind: InterruptKind::Soft, begin: false }));
     assert_eq!(told("mm_compaction_begin", 0, &[]), Some(What::Memory { work: MemoryWork::Compaction, begin: true }));
     assert_eq!(told("sys_enter", 202, &[9]), None, "a record that is too short");
@@ -70,7 +73,10 @@ fn the_state_in_which_a_thread_leaves_its_cpu() {
     ];
     for (preempted, state, expected) in cases {
         assert_eq!(left(preempted, state), expected, "{preempted} {state:#x}");
-        assert_eq!(told("sched_switch", 7, &[preempted.into(), state, 0, 0]), Some(What::Switch { left: expected, next: 7 }));
+        assert_eq!(
+            told("sched_switch", 7, &[preempted.into(), state, 0, 0]),
+            Some(What::Switch { left: expected, next: 7 })
+        );
     }
 }
 
@@ -84,6 +90,10 @@ fn an_arrival_tells_the_ports_of_its_socket_once() {
     };
     assert_eq!(of(64, 80, 40000), Some((5, What::Ports { socket: 64, local: 80, remote: 40000 })));
     assert_eq!(of(64, 80, 40000), None);
-    assert_eq!(of(64, 80, 40001), Some((5, What::Ports { socket: 64, local: 80, remote: 40001 })), "the address was used again");
+    assert_eq!(
+        of(64, 80, 40001),
+        Some((5, What::Ports { socket: 64, local: 80, remote: 40001 })),
+        "the address was used again"
+    );
     assert_eq!(of(65, 0, 0), None, "a Unix socket");
 }

@@ -52,7 +52,10 @@ fn calls_have_their_number_arguments_and_result() {
     assert_eq!(d.event(&raw(&data[..28])), None, "a sample that is too short");
     assert_eq!(what(&d, &[(0, &[8])]), None, "another tracepoint's");
     let d = decoder("raw_syscalls/sys_exit", "id:8:8 ret:16:8");
-    assert_eq!(what(&d, &[(8, &1i64.to_ne_bytes()), (16, &(-11i64).to_ne_bytes())]), Some(What::Exit { call: 1, result: -11 }));
+    assert_eq!(
+        what(&d, &[(8, &1i64.to_ne_bytes()), (16, &(-11i64).to_ne_bytes())]),
+        Some(What::Exit { call: 1, result: -11 })
+    );
 }
 
 #[test]
@@ -97,7 +100,8 @@ fn sockets_have_their_address_bytes_state_and_ports() {
 fn block_requests_are_named_by_the_whole_device_and_a_flush_by_no_sector() {
     let d = decoder("block/block_bio_queue", "dev:8:4 sector:16:8 nr_sector:24:4 rwbs[10]:28:10");
     let io = |dev: u32, sectors: u32, flags: &[u8]| {
-        let parts: [(usize, &[u8]); 4] = [(8, &dev.to_ne_bytes()), (16, &4096u64.to_ne_bytes()), (24, &sectors.to_ne_bytes()), (28, flags)];
+        let parts: [(usize, &[u8]); 4] =
+            [(8, &dev.to_ne_bytes()), (16, &4096u64.to_ne_bytes()), (24, &sectors.to_ne_bytes()), (28, flags)];
         match what(&d, &parts) {
             Some(What::Disk { step: DiskStep::Submitted, io }) => io,
             other => panic!("{other:?}"),
@@ -120,12 +124,13 @@ fn memory_and_interrupts_need_no_field() {
 #[test]
 fn the_end_of_a_flush_is_told_of_the_flush_and_of_the_write_that_asked_for_it() {
     let d = decoder("block/block_rq_complete", "dev:8:4 sector:16:8 nr_sector:24:4 error:28:4 rwbs[10]:32:10");
-    let io =
-        |sector: u64, sectors: u32, flags: &[u8]| match what(&d, &[(16, &sector.to_ne_bytes()), (24, &sectors.to_ne_bytes()), (32, flags)])
-        {
-            Some(What::Disk { step: DiskStep::Completed, io }) => (io.sector, io.write),
-            other => panic!("{other:?}"),
-        };
+    let io = |sector: u64, sectors: u32, flags: &[u8]| match what(
+        &d,
+        &[(16, &sector.to_ne_bytes()), (24, &sectors.to_ne_bytes()), (32, flags)],
+    ) {
+        Some(What::Disk { step: DiskStep::Completed, io }) => (io.sector, io.write),
+        other => panic!("{other:?}"),
+    };
     assert_eq!(io(u64::MAX, 0, b"FF\0"), (u64::MAX, true));
     assert_eq!(io(0, 0, b"WS\0"), (u64::MAX, true), "the flag is gone by then");
     assert_eq!(io(8, 8, b"WS\0"), (8, true));
