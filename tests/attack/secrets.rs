@@ -269,11 +269,13 @@ fn old_record() -> Run {
     run.measurements[0].reason = Some(format!("url={url} does not answer"));
     let workload = format!("mysqldump -p{SECRET} db");
     let text = format!(
-        r#"{{"workload":"{workload}","params":{{}},"observer":"x","source":"{url}","series":[],"totals":{{}},"self_cost":0.0,"lost":0}}"#
+        r#"{{"workload":"{workload}","params":{{}},"observer":"x","source":"{url}","series":[],
+        "totals":{{}},"self_cost":0.0,"lost":0}}"#
     );
     run.observations.push(serde_json::from_str(&text).unwrap());
     let text = format!(
-        r#"{{"workload":"{workload}","params":{{}},"transactions":1,"seconds_per_transaction":0.001,"parts":[],"unexplained":1.0}}"#
+        r#"{{"workload":"{workload}","params":{{}},"transactions":1,
+        "seconds_per_transaction":0.001,"parts":[],"unexplained":1.0}}"#
     );
     run.budgets.push(serde_json::from_str(&text).unwrap());
     run

@@ -7,7 +7,8 @@
 //! fingerpost/sweep-index/3\n
 //! u64              bytes of the head
 //! JSON             rows, kinds and descriptions of hosts, hosts with how many figures each has
-//! 12 bytes each    figures, host by host: number of the row (u32), logarithm and standard deviation (f32), little-endian
+//! 12 bytes each    figures, host by host: number of the row (u32), logarithm and standard deviation (f32),
+//!                  little-endian
 //! ```
 
 use std::collections::{HashMap, HashSet};

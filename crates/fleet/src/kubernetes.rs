@@ -391,11 +391,18 @@ mod tests {
     #[test]
     fn nodes_that_take_no_pod_say_why() {
         let node = |name: &str, ready: &str, spec: Value| {
-            json!({ "metadata": { "name": name, "labels": { HOST_NAME: format!("host-{name}") } }, "spec": spec,
-            "status": { "conditions": [{ "type": "MemoryPressure", "status": "False" }, { "type": "Ready", "status": ready }] } })
+            json!({
+                "metadata": { "name": name, "labels": { HOST_NAME: format!("host-{name}") } },
+                "spec": spec,
+                "status": { "conditions": [
+                    { "type": "MemoryPressure", "status": "False" },
+                    { "type": "Ready", "status": ready },
+                ] },
+            })
         };
         let tainted = json!({ "taints": [{ "key": "gpu", "effect": "NoSchedule" }] });
-        let list = json!({ "items": [node("a", "True", json!({})), node("b", "Unknown", json!({})), node("c", "True", json!({ "unschedulable": true })),
+        let cordoned = node("c", "True", json!({ "unschedulable": true }));
+        let list = json!({ "items": [node("a", "True", json!({})), node("b", "Unknown", json!({})), cordoned,
             node("d", "True", tainted), node("-e", "True", json!({})), 7] });
         let text = serde_json::to_vec(&list).unwrap();
         let nodes = nodes_of(&text, false).unwrap();
@@ -414,9 +421,10 @@ mod tests {
         let list = json!({ "items": [
             { "metadata": { "name": "p1" }, "spec": { "nodeName": "n1" }, "status": { "phase": "Succeeded" } },
             { "metadata": { "name": "p2" }, "spec": {}, "status": { "phase": "Pending", "conditions": [
-                { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes\u{1b}[1m" }] } },
-            { "metadata": { "name": "p3" }, "spec": { "nodeName": "n3" }, "status": { "phase": "Pending", "containerStatuses": [
-                { "state": { "waiting": { "reason": "ErrImagePull" } } }] } },
+                { "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                  "message": "0/3 nodes\u{1b}[1m" }] } },
+            { "metadata": { "name": "p3" }, "spec": { "nodeName": "n3" }, "status": { "phase": "Pending",
+                "containerStatuses": [{ "state": { "waiting": { "reason": "ErrImagePull" } } }] } },
         ] });
         let pods = pods_of(&serde_json::to_vec(&list).unwrap()).unwrap();
         assert_eq!(pods[0], Pod { name: "p1".into(), node: Some("n1".into()), phase: Phase::Ended });

@@ -239,7 +239,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_hostile_tree_is_described_without_a_panic(garbage in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), TREE.len())) {
+    fn a_hostile_tree_is_described_without_a_panic(
+        garbage in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), TREE.len())
+    ) {
         let dir = tempfile::tempdir().unwrap();
         TREE.iter().zip(&garbage).for_each(|((name, text), bytes)| {
             // The start of what belongs there, then something else.

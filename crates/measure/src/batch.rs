@@ -115,7 +115,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_always_ends_whatever_the_durations(durations in prop::collection::vec(any::<u64>(), 1..60), hint in any::<u64>()) {
+        fn it_always_ends_whatever_the_durations(
+            durations in prop::collection::vec(any::<u64>(), 1..60),
+            hint in any::<u64>()
+        ) {
             let mut c = Calibrator::new(TARGET_NS, hint);
             for ns in durations.iter().cycle().take(MAX_STEPS as usize) {
                 prop_assert!((1..=MAX_OPS).contains(&c.ops()));

@@ -398,7 +398,10 @@ mod tests {
         }
 
         #[test]
-        fn an_interval_scales_with_its_values(values in prop::collection::vec(1.0f64..1e6, 1..20), factor in 0.001f64..1000.0) {
+        fn an_interval_scales_with_its_values(
+            values in prop::collection::vec(1.0f64..1e6, 1..20),
+            factor in 0.001f64..1000.0
+        ) {
             let one = across_processes(&values).unwrap();
             let scaled = across_processes(&values.iter().map(|v| v * factor).collect::<Vec<_>>()).unwrap();
             prop_assert!((scaled.value / (one.value * factor) - 1.0).abs() < 1e-9);

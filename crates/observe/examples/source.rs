@@ -1,10 +1,11 @@
 //! Two ways to the kernel's events, for `bench/source`: perf's rings and programs in the kernel.
 //!
 //!     source cost ROUNDS      what recording an event costs, perf and eBPF in turns, in nanoseconds of CPU time
-//!     source perf|bpf         windows without a pause until standard input ends; then events, lost ones, CPU seconds of taking them
+//!     source perf|bpf         windows without a pause until standard input ends; then events, lost ones,
+//!                             CPU seconds of taking them
 //!     source perf|bpf paused  opened, and never a window, until standard input ends
-//!     source idle SECONDS     a thread that reads a page from the disk again and again, on a CPU that idles meanwhile: how often it left
-//!                             its CPU, and how often it came back, by either source
+//!     source idle SECONDS     a thread that reads a page from the disk again and again, on a CPU that idles meanwhile:
+//!                             how often it left its CPU, and how often it came back, by either source
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;

@@ -129,25 +129,28 @@ calls! {
     /// Number, name and kind of the calls that we know, for this architecture.
     TABLE =
     Lock: SYS_futex SYS_flock SYS_fcntl SYS_semop SYS_semtimedop SYS_futex_waitv;
-    Disk: SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_sync_file_range SYS_msync SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev
-          SYS_preadv2 SYS_pwritev2 SYS_openat SYS_unlinkat SYS_renameat SYS_renameat2 SYS_mkdirat SYS_newfstatat SYS_statx
-          SYS_fstat SYS_ftruncate SYS_truncate SYS_fallocate SYS_getdents64 SYS_io_getevents SYS_io_submit SYS_readahead SYS_fadvise64
-          SYS_copy_file_range SYS_linkat SYS_symlinkat SYS_readlinkat SYS_faccessat SYS_execve SYS_execveat SYS_chdir SYS_statfs
-          SYS_fstatfs SYS_fchmod SYS_fchown SYS_utimensat SYS_swapon SYS_swapoff SYS_mount SYS_umount2 SYS_io_uring_enter;
+    Disk: SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_sync_file_range SYS_msync SYS_pread64 SYS_pwrite64 SYS_preadv
+          SYS_pwritev SYS_preadv2 SYS_pwritev2 SYS_openat SYS_unlinkat SYS_renameat SYS_renameat2 SYS_mkdirat
+          SYS_newfstatat SYS_statx SYS_fstat SYS_ftruncate SYS_truncate SYS_fallocate SYS_getdents64 SYS_io_getevents
+          SYS_io_submit SYS_readahead SYS_fadvise64 SYS_copy_file_range SYS_linkat SYS_symlinkat SYS_readlinkat
+          SYS_faccessat SYS_execve SYS_execveat SYS_chdir SYS_statfs SYS_fstatfs SYS_fchmod SYS_fchown SYS_utimensat
+          SYS_swapon SYS_swapoff SYS_mount SYS_umount2 SYS_io_uring_enter;
     Poll: SYS_ppoll SYS_pselect6 SYS_epoll_pwait SYS_epoll_pwait2;
     Socket: SYS_recvfrom SYS_recvmsg SYS_recvmmsg SYS_accept SYS_accept4;
     Send: SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_connect SYS_shutdown;
-    ByFd: SYS_read SYS_write SYS_readv SYS_writev SYS_close SYS_ioctl SYS_lseek SYS_sendfile SYS_splice SYS_tee SYS_vmsplice;
+    ByFd: SYS_read SYS_write SYS_readv SYS_writev SYS_close SYS_ioctl SYS_lseek SYS_sendfile SYS_splice SYS_tee
+          SYS_vmsplice;
     Timer: SYS_nanosleep SYS_clock_nanosleep;
-    Memory: SYS_mmap SYS_munmap SYS_mprotect SYS_madvise SYS_brk SYS_mremap SYS_mlock SYS_mincore SYS_mbind SYS_process_madvise;
+    Memory: SYS_mmap SYS_munmap SYS_mprotect SYS_madvise SYS_brk SYS_mremap SYS_mlock SYS_mincore SYS_mbind
+            SYS_process_madvise;
     Child: SYS_wait4 SYS_waitid;
-    Other: SYS_clone SYS_clone3 SYS_exit SYS_exit_group SYS_rt_sigtimedwait SYS_rt_sigsuspend SYS_sched_yield SYS_getpid SYS_getppid
-           SYS_gettid SYS_getuid SYS_kill SYS_tgkill SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_socket SYS_bind
-           SYS_listen SYS_setsockopt SYS_getsockopt SYS_getsockname SYS_getpeername SYS_socketpair SYS_epoll_ctl SYS_epoll_create1
-           SYS_eventfd2 SYS_pipe2 SYS_dup SYS_dup3 SYS_getrandom SYS_clock_gettime SYS_gettimeofday SYS_times SYS_getrusage
-           SYS_prctl SYS_ptrace SYS_timerfd_settime SYS_sched_setaffinity SYS_sched_getaffinity SYS_set_robust_list SYS_rseq
-           SYS_set_tid_address SYS_restart_syscall SYS_umask SYS_getcwd SYS_membarrier SYS_prlimit64 SYS_uname SYS_setitimer
-           SYS_inotify_add_watch SYS_sysinfo SYS_getcpu;
+    Other: SYS_clone SYS_clone3 SYS_exit SYS_exit_group SYS_rt_sigtimedwait SYS_rt_sigsuspend SYS_sched_yield SYS_getpid
+           SYS_getppid SYS_gettid SYS_getuid SYS_kill SYS_tgkill SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn
+           SYS_socket SYS_bind SYS_listen SYS_setsockopt SYS_getsockopt SYS_getsockname SYS_getpeername SYS_socketpair
+           SYS_epoll_ctl SYS_epoll_create1 SYS_eventfd2 SYS_pipe2 SYS_dup SYS_dup3 SYS_getrandom SYS_clock_gettime
+           SYS_gettimeofday SYS_times SYS_getrusage SYS_prctl SYS_ptrace SYS_timerfd_settime SYS_sched_setaffinity
+           SYS_sched_getaffinity SYS_set_robust_list SYS_rseq SYS_set_tid_address SYS_restart_syscall SYS_umask
+           SYS_getcwd SYS_membarrier SYS_prlimit64 SYS_uname SYS_setitimer SYS_inotify_add_watch SYS_sysinfo SYS_getcpu;
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -335,7 +335,8 @@ mod tests {
     #[test]
     fn what_the_process_says_becomes_the_state() {
         let (jobs, words) = shell(
-            r#"echo '{"event":"progress","doing":"x","done":0.5}' >&2; echo careful >&2; echo '{"event":"kept","id":"20260101T000000Z-00000001"}' >&2"#,
+            r#"exec >&2; echo '{"event":"progress","doing":"x","done":0.5}'; echo careful
+            echo '{"event":"kept","id":"20260101T000000Z-00000001"}'"#,
         );
         let first = jobs.start("a test", &words, false).unwrap();
         let state = wait_for(&jobs, |s| s.phase == Phase::Ended);

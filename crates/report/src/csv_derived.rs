@@ -13,7 +13,8 @@ use crate::zerofill::{fit_fields, given_fields};
 
 /// The columns, in their order.
 pub const HEADER: &str = "run,host,group,probe,version,params,unit,better,outcome,value,low,high,\
-    confidence,p50,p90,p99,processes,samples,disturbed,instructions_user,instructions_kernel,cycles_user,cycles_kernel,reason";
+    confidence,p50,p90,p99,processes,samples,disturbed,instructions_user,instructions_kernel,\
+    cycles_user,cycles_kernel,reason";
 
 /// A text of the run. A spreadsheet takes a cell that begins like a formula for one, and runs it; an apostrophe makes
 /// it text.

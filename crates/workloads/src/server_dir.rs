@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! NAME/            ours; the server's user can pass through, and neither write nor list
-//! ├─ output        what the server says: opened before it starts, passed as descriptors, read through the same descriptor
+//! ├─ output        what the server says: opened before it starts, passed as descriptors, read through the
+//! │                same descriptor
 //! ├─ server.conf   what it is configured by: ours, readable
 //! └─ data, run …   the server's own: handed over once, while empty; from then on only the server opens anything in it
 //! ```

@@ -11,8 +11,9 @@ const LMBENCH: &str = include_str!("lmbench.txt");
 
 fn hyperfine() -> Node {
     let entry = |command: &str| {
-        json!({"command": command, "mean": 0.1, "stddev": 0.01, "median": 0.1, "user": 0.05, "system": 0.02, "min": 0.09, "max": 0.3,
-            "times": [0.1, 0.2, 0.3, 0.11, 0.12], "memory_usage_byte": [1, 2, 3], "exit_codes": [0, 0, 1, null, 0], "parameters": {"n": "5", "dir": "/tmp"}})
+        json!({"command": command, "mean": 0.1, "stddev": 0.01, "median": 0.1, "user": 0.05, "system": 0.02,
+            "min": 0.09, "max": 0.3, "times": [0.1, 0.2, 0.3, 0.11, 0.12], "memory_usage_byte": [1, 2, 3],
+            "exit_codes": [0, 0, 1, null, 0], "parameters": {"n": "5", "dir": "/tmp"}})
     };
     Node::from(&json!({"results": [entry("sleep 0.1"), entry("make -j 2"), entry("cargo build")]}))
 }

@@ -148,7 +148,8 @@ pub fn misleading(bytes: &[u8]) -> Option<String> {
     let (at, c) = text.char_indices().find(|(at, c)| {
         // A line of CSV ends with both.
         (c.is_control() && !matches!(c, '\n' | '\t') && !text[*at..].starts_with("\r\n"))
-            || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+            || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}')
             || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
     })?;
     let before: String = text[..at].chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();

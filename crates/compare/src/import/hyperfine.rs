@@ -90,8 +90,9 @@ mod tests {
 
     #[test]
     fn every_timing_becomes_a_repetition() {
-        let text = br#"{"results":[{"command":"sleep 0.1","mean":0.102,"stddev":0.001,"median":0.1015,"user":0.0,"system":0.0,"min":0.1,"max":0.105,
-            "times":[0.101,0.102,0.105,0.1015,0.1012],"exit_codes":[0,0,0,0,0],"parameters":{"n":"5"}},
+        let text = br#"{"results":[{"command":"sleep 0.1","mean":0.102,"stddev":0.001,"median":0.1015,
+            "user":0.0,"system":0.0,"min":0.1,"max":0.105,"times":[0.101,0.102,0.105,0.1015,0.1012],
+            "exit_codes":[0,0,0,0,0],"parameters":{"n":"5"}},
             {"command":"false","mean":0.001,"stddev":null,"user":0.0,"system":0.0,"times":[0.001],"exit_codes":[1]}]}"#;
         let run = hyperfine(text).unwrap();
         let first = &run.measurements[0];

@@ -8,7 +8,8 @@ const LMBENCH: &str = "[lmbench3.0 results for Linux tiger 5.4]\n[MHZ: 3593 MHz]
     Select on 100 tcp fd's: 3.6 microseconds\n\
     \"size=16k ovr=0.45\n2 1.03\n4 1.10\nMemory load latency\n\"stride=128\n0.5 1.2\ninteger div: 8.7 nanoseconds\n\
     Pipe bandwidth: 100.5 MB/sec\n";
-const HYPERFINE: &str = r#"{"results":[{"command":"a","mean":0.1,"stddev":0.01,"median":0.1,"times":[0.1,0.2,0.3],"exit_codes":[0,0,1],"parameters":{"n":"5"}}]}"#;
+const HYPERFINE: &str = r#"{"results":[{"command":"a","mean":0.1,"stddev":0.01,"median":0.1,
+    "times":[0.1,0.2,0.3],"exit_codes":[0,0,1],"parameters":{"n":"5"}}]}"#;
 
 fn judged(result: Result<fingerpost_record::Run, fingerpost_compare::import::ImportError>) {
     match result {

@@ -11,15 +11,23 @@
 //! CPU, the disk, a lock, a peer and a timer apart, and the readings named here do so only in records without. What
 //! "server user code" has more and ticks count as the kernel's is a part of the kernel's ([`crate::entering`]).
 //!
-//! | rule | readings |
-//! | --- | --- |
-//! | scheduler | `throttle.seconds` `cgroup.cpu_weight` `cgroup.cpu_weight.version` `server.cpus_allowed` `server.nice` `server.user.seconds` `server.kernel.seconds` `other.cpu.seconds` `other.cpu.NAME.seconds` `cpu.idle.seconds` `elapsed.seconds` `cpu.steal.seconds` |
-//! | CPU and kernel | `server.call.NAME.count` `server.call.NAME.cpu_seconds` `server.cpu.seconds` `server.thread_user.seconds` `server.thread_kernel.seconds` `memory.thp_faults` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` `server.traced` `audit.rules` `tracing.events` `tracing.tracers` `tracing.programs` |
-//! | memory | `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages` `psi.memory.some.seconds` `thp.always` `server.thp_disabled` |
-//! | storage | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
-//! | network | `net.drops` `net.shapers` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` `connecting.mean` `accept.queue.max` `accept.backlog` |
-//! | application | `server.blocked.lock.seconds` `step.query_cache` |
-//! | client | `client.cpu.seconds` `client.throttle.seconds` `step.client.cpus` `step.client.saturated` |
+//! The readings of each rule:
+//!
+//! - scheduler: `throttle.seconds` `cgroup.cpu_weight` `cgroup.cpu_weight.version` `server.cpus_allowed`
+//!   `server.nice` `server.user.seconds` `server.kernel.seconds` `other.cpu.seconds` `other.cpu.NAME.seconds`
+//!   `cpu.idle.seconds` `elapsed.seconds` `cpu.steal.seconds`
+//! - CPU and kernel: `server.call.NAME.count` `server.call.NAME.cpu_seconds` `server.cpu.seconds`
+//!   `server.thread_user.seconds` `server.thread_kernel.seconds` `memory.thp_faults` `server.seccomp.mode`
+//!   `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` `server.traced`
+//!   `audit.rules` `tracing.events` `tracing.tracers` `tracing.programs`
+//! - memory: `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages`
+//!   `psi.memory.some.seconds` `thp.always` `server.thp_disabled`
+//! - storage: `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits`
+//!   `server.call.fsync.count`
+//! - network: `net.drops` `net.shapers` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks`
+//!   `queue.network.mean` `connecting.mean` `accept.queue.max` `accept.backlog`
+//! - application: `server.blocked.lock.seconds` `step.query_cache`
+//! - client: `client.cpu.seconds` `client.throttle.seconds` `step.client.cpus` `step.client.saturated`
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::{Cause, cause};

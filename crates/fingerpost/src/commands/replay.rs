@@ -32,7 +32,8 @@ Examples:
 )]
 pub struct Args {
     /// A published table, or several
-    #[arg(value_name = "ref:NAME", default_value = "ref:all", value_parser = name_parser(), hide_possible_values = true)]
+    #[arg(value_name = "ref:NAME", default_value = "ref:all")]
+    #[arg(value_parser = name_parser(), hide_possible_values = true)]
     name: String,
     #[arg(help = runs::HELP, value_name = "RUN", conflicts_with = "measure")]
     run: Option<OsString>,

@@ -84,7 +84,10 @@ const LOOKS: [(&str, &str, &str, u32); 4] = [
 
 /// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements,
 /// systems, sides.
-const NAMED: &str = r"^$|^(base|new)(:|$)|^[0-9]+ CPUs?$|^share$|[0-9]\.[0-9]|^built-in$|^MFLOPS$|^(file|loop|zram|none|default|single|dual)$|^in .+|^per second$|^here( |$)|^[a-z0-9.]+(-[a-z0-9.]+)+$|^vm$";
+const NAMED: &str = concat!(
+    r"^$|^(base|new)(:|$)|^[0-9]+ CPUs?$|^share$|[0-9]\.[0-9]|^built-in$|^MFLOPS$|",
+    r"^(file|loop|zram|none|default|single|dual)$|^in .+|^per second$|^here( |$)|^[a-z0-9.]+(-[a-z0-9.]+)+$|^vm$"
+);
 
 /// Headings of columns without a definition on hover.
 fn undefined(browser: &Browser) -> Vec<String> {

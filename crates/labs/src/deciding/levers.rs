@@ -5,7 +5,7 @@
 //! guardian where the run cannot.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fingerpost_diagnose::deciding::Offer;
@@ -225,16 +225,18 @@ fn hindrance(lever: &Lever, scope: &Scope) -> Option<String> {
         return None;
     }
     let ours = ours(&scope.subjects);
+    let shared = |dir: &Path| members::of_directory(dir).iter().any(|pid| !ours.contains(pid));
     lever.acts.iter().find_map(|act| match act {
-        Act::Group(s) => s.file.parent().filter(|dir| members::of_directory(dir).iter().any(|pid| !ours.contains(pid))).map(|_| {
+        Act::Group(s) => s.file.parent().filter(|dir| shared(dir)).map(|_| {
             format!(
                 "because other processes than the server live in its control group {}; --allow-system-changes allows \
                  it",
                 s.group.display()
             )
         }),
-        Act::Switch { .. } => Some("because it is a setting of the whole system; --allow-system-changes allows \
-            it".to_owned()),
+        Act::Switch { .. } => {
+            Some("because it is a setting of the whole system; --allow-system-changes allows it".to_owned())
+        }
         _ => None,
     })
 }

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! source (windows of events) → timelines (threads, CPUs) ─┐
-//!                              sockets, disks ────────────┼→ request: turns at sockets → walk → pieces → sums → record::Paths
+//!                              sockets, disks ────────────┼→ request: turns at sockets
+//!                                                                → walk → pieces → sums → record::Paths
 //! ```
 //!
 //! [`event`] is the vocabulary; a [`source::Source`] has the kernel's events in windows; a [`Follower`] takes one

@@ -330,7 +330,8 @@ impl Walker<'_> {
 
     fn in_network_call(&self, woken: Woken) -> bool {
         let at = self.timelines.between(woken.by, woken.at.saturating_sub(1), woken.at);
-        matches!(at.last().map(|s| s.doing), Some(Doing::Call(n)) if matches!(calls::wait(n, [0; 2], Role::Whole, |_| Fd::Socket), Wait::Network))
+        let waits = |call| matches!(calls::wait(call, [0; 2], Role::Whole, |_| Fd::Socket), Wait::Network);
+        matches!(at.last().map(|s| s.doing), Some(Doing::Call(call)) if waits(call))
     }
 
     /// Bytes arrived: the path goes on in their sender, and on the way from there.

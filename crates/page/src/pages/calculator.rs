@@ -115,7 +115,8 @@ fn given(site: &Site, texts: &[String; 4]) -> Markup {
             p class="buttons" { button { "Calculate" } }
             fieldset { legend { "From the articles" }
                 @for (name, values) in PRESETS {
-                    @let query = GIVEN.iter().zip(values).map(|(g, v)| format!("{}={v}", g.0)).collect::<Vec<_>>().join("&");
+                    @let pairs = GIVEN.iter().zip(values).map(|(g, v)| format!("{}={v}", g.0));
+                    @let query = pairs.collect::<Vec<_>>().join("&");
                     p {
                         a href={ (site.base) "/zerofill?" (query) }
                             data-preset=(values.map(|v| v.to_string()).join(",")) {
@@ -145,16 +146,20 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
                     }
                 }
                 tbody { @for (i, (key, name, formula)) in FIELDS.iter().enumerate() {
-                    tr { th scope="row" { (name) } td class="number value" { output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) } } td class="note" {
-                        "= " (formula) " "
-                        span data-printed=(key) {
-                            @if let Some(printed) = misprints[i] {
-                                "(the article prints "
-                                (without_zeros(&significant(printed)))
-                                ")"
+                    tr {
+                        th scope="row" { (name) }
+                        td class="number value" {
+                            output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) }
+                        }
+                        td class="note" {
+                            "= " (formula) " "
+                            span data-printed=(key) {
+                                @if let Some(printed) = misprints[i] {
+                                    "(the article prints " (without_zeros(&significant(printed))) ")"
+                                }
                             }
                         }
-                    } }
+                    }
                 } }
             }
         }
@@ -189,12 +194,14 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
                     @let (zero, fault) = (share(Costs::zerofill_share, pages), share(Costs::fault_share, pages));
                     tr data-pages=(pages) {
                         th scope="row" { (pages) }
-                        td
-                            class="graphic" { svg class="cell" width="100%" height="26" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
-                            rect class="z-rest" width="100%" height="18" y="4" {}
-                            rect class="z-fault" width=(percent(fault)) height="18" y="4" {}
-                            rect class="z-zero" width=(percent(zero)) height="18" y="4" {}
-                        } }
+                        td class="graphic" {
+                            svg class="cell" width="100%" height="26" aria-hidden="true"
+                                xmlns="http://www.w3.org/2000/svg" {
+                                rect class="z-rest" width="100%" height="18" y="4" {}
+                                rect class="z-fault" width=(percent(fault)) height="18" y="4" {}
+                                rect class="z-zero" width=(percent(zero)) height="18" y="4" {}
+                            }
+                        }
                         td class="number" { output class="share-fault" { (format!("{:.1} %", fault * 100.0)) } }
                         td class="number" { output class="share-zero" { (format!("{:.1} %", zero * 100.0)) } }
                         td class="number" {

@@ -147,19 +147,18 @@ fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
                         th scope="col" { (term("95 % interval")) }
                     }
                 }
-                tbody { @for (f, started) in found.iter().zip(moments(found.iter().map(|f| f.head.started.as_str()))).rev() {
+                @let started = moments(found.iter().map(|f| f.head.started.as_str()));
+                tbody { @for (f, started) in found.iter().zip(started).rev() {
                     @let figure = Figure::new(f.row.estimate, f.row.unit);
                     tr class=(if f.row.trusted { "measured" } else { "untrusted" }) {
                         th scope="row" {
                             a href={ (site.base) "/run/" (f.head.id) } { (started) }
                             @if !f.row.trusted { " " span class="tag doubt" { "untrusted" } }
                         }
-                        td { (f.head.hostname) } td class="extra" { (f.head.kernel) }
-                        td class="number value" {
-                            (figure.value())
-                            " "
-                            (figure.symbol())
-                        } td class="interval" { (figure.interval()) }
+                        td { (f.head.hostname) }
+                        td class="extra" { (f.head.kernel) }
+                        td class="number value" { (figure.value()) " " (figure.symbol()) }
+                        td class="interval" { (figure.interval()) }
                     }
                 } }
             } }

@@ -169,7 +169,8 @@ fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
             }
             (choose("host", "Host", &filter.host, plain(hosts)))
             (choose("kernel", "Kernel", &filter.kernel, plain(kernels)))
-            (choose("lab", "With rows of", &filter.lab, labs.iter().map(|((_, key), title)| ((*key).to_owned(), (*title).to_owned())).collect()))
+            @let labs = labs.iter().map(|((_, key), title)| ((*key).to_owned(), (*title).to_owned()));
+            (choose("lab", "With rows of", &filter.lab, labs.collect()))
             p class="day" { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
             p class="day" { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
             @if filter.sort != Sort::Started { input type="hidden" name="sort" value=(filter.sort.word()); }
@@ -207,10 +208,15 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
                 thead { tr {
                     th scope="col" { span class="unseen" { "Compare" } }
                     // What tells runs apart comes first: a phone has no room for all.
-                    (column(Sort::Started, "Started (UTC)", "")) (column(Sort::Measured, "Measured", "")) (column(Sort::Host, "Host", ""))
-                    (column(Sort::Kernel, "Kernel", "extra")) (column(Sort::Processor, "Processor", "extra")) (column(Sort::Took, "Took", "number extra"))
+                    (column(Sort::Started, "Started (UTC)", ""))
+                    (column(Sort::Measured, "Measured", ""))
+                    (column(Sort::Host, "Host", ""))
+                    (column(Sort::Kernel, "Kernel", "extra"))
+                    (column(Sort::Processor, "Processor", "extra"))
+                    (column(Sort::Took, "Took", "number extra"))
                 } }
-                tbody { @for ((head, item), started) in shown.iter().zip(moments(shown.iter().map(|r| r.0.started.as_str()))) { tr {
+                @let started = moments(shown.iter().map(|r| r.0.started.as_str()));
+                tbody { @for ((head, item), started) in shown.iter().zip(started) { tr {
                     td { input type="checkbox" name="run" value=(head.id) aria-label={ "Compare " (head.id) }; }
                     th scope="row" {
                         a href={ (site.base) "/run/" (head.id) } { (started) }

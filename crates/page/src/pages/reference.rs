@@ -33,7 +33,9 @@ pub fn list(site: &Site) -> Body {
         section class="card" aria-labelledby="tables-title" {
             h2 id="tables-title" { "Tables" }
             ul { @for name in references::table_names() {
-                @if let Some(table) = references::table(name) { li { a href={ (site.base) "/replay/" (name) } { (table.title) } } }
+                @if let Some(table) = references::table(name) {
+                    li { a href={ (site.base) "/replay/" (name) } { (table.title) } }
+                }
             } }
         }
     };
@@ -44,11 +46,18 @@ fn systems(site: &Site) -> Markup {
     let runs = references::names().into_iter().filter_map(|name| references::load(&name));
     markup! {
         table {
-            thead { tr { th scope="col" { (term("System")) } th scope="col" { (term("Host")) } th scope="col" { (term("Processor")) } th scope="col" class="number" { (term("Rows")) } } }
+            thead { tr {
+                th scope="col" { (term("System")) }
+                th scope="col" { (term("Host")) }
+                th scope="col" { (term("Processor")) }
+                th scope="col" class="number" { (term("Rows")) }
+            } }
             tbody { @for run in runs {
                 tr {
                     th scope="row" { a href={ (site.base) "/reference/" (run.id) } { (run.id) } }
-                    td { (run.host.hostname) } td { (run.host.cpu.model) } td class="number" { (run.measurements.len()) }
+                    td { (run.host.hostname) }
+                    td { (run.host.cpu.model) }
+                    td class="number" { (run.measurements.len()) }
                 }
             } }
         }

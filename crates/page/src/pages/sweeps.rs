@@ -46,7 +46,10 @@ pub fn list(site: &Site) -> Answer {
                 h2 id="sweeps-title" { "Sweeps that are shown" }
                 ul { @for (n, dir) in site.options.sweeps.iter().enumerate() { li {
                     @match Sweep::open(dir) {
-                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(&dir.display().to_string())) } ": " (asked(&sweep.manifest.nodes)) ", " (clean(&moment(&sweep.manifest.started))) },
+                        Ok(sweep) => {
+                            a href={ (site.base) "/sweep/" (n) } { (clean(&dir.display().to_string())) }
+                            ": " (asked(&sweep.manifest.nodes)) ", " (clean(&moment(&sweep.manifest.started)))
+                        },
                         Err(e) => { (clean(&e.to_string())) },
                     }
                 } } }

@@ -69,7 +69,9 @@ const UNROLLED: u64 = 16;
 /// numbered `\i`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! chains {
-    ($name:ident, $($feature:literal)?, $load:literal, $register:literal, $bytes:literal, $step:literal, $end:literal) => {
+    (
+        $name:ident, $($feature:literal)?, $load:literal, $register:literal, $bytes:literal, $step:literal, $end:literal
+    ) => {
         $(#[target_feature(enable = $feature)])?
         unsafe fn $name(turns: u64, operands: &[f64; 24], out: &mut [f64; NUMBERS]) {
             // SAFETY: reads three vectors of the operands and writes twelve to `out`, which hold that many of the
@@ -97,8 +99,9 @@ macro_rules! chains {
                     operands = in(reg) operands.as_ptr(),
                     out = in(reg) out.as_mut_ptr(),
                     turns = inout(reg) turns => _,
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
-                    out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm14") _, out("xmm15") _,
+                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+                    out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
+                    out("xmm10") _, out("xmm11") _, out("xmm14") _, out("xmm15") _,
                     options(nostack)
                 );
             }
@@ -133,7 +136,11 @@ macro_rules! chains {
                     concat!("ldr ", $register, "\\i, [{operands}, #128]"),
                     ".endr",
                     "2:",
-                    sixteen!(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n", $step, "\n.endr\n"),
+                    sixteen!(
+                        ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n",
+                        $step,
+                        "\n.endr\n"
+                    ),
                     "subs {turns}, {turns}, #1",
                     "b.ne 2b",
                     ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
@@ -142,9 +149,10 @@ macro_rules! chains {
                     operands = in(reg) operands.as_ptr(),
                     out = in(reg) out.as_mut_ptr(),
                     turns = inout(reg) turns => _,
-                    out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-                    out("v8") _, out("v9") _, out("v10") _, out("v11") _, out("v12") _, out("v13") _, out("v14") _, out("v15") _,
-                    out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _, out("v23") _,
+                    out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _,
+                    out("v6") _, out("v7") _, out("v8") _, out("v9") _, out("v10") _, out("v11") _,
+                    out("v12") _, out("v13") _, out("v14") _, out("v15") _, out("v16") _, out("v17") _,
+                    out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _, out("v23") _,
                     out("v30") _, out("v31") _,
                     options(nostack)
                 );

@@ -273,7 +273,13 @@ mod wide {
         // SAFETY: both slices have so many bytes, and do not overlap, one being borrowed alone; every x86-64 CPU has
         // the instruction, and the calling convention keeps the direction flag clear.
         unsafe {
-            asm!("rep movsb", inout("rcx") bytes => _, inout("rdi") to.as_mut_ptr() => _, inout("rsi") from.as_ptr() => _, options(nostack, preserves_flags));
+            asm!(
+                "rep movsb",
+                inout("rcx") bytes => _,
+                inout("rdi") to.as_mut_ptr() => _,
+                inout("rsi") from.as_ptr() => _,
+                options(nostack, preserves_flags)
+            );
         }
     }
 }

@@ -22,12 +22,12 @@ pub fn section(run: &Run) -> Option<Section> {
         (scrolling("Deciding experiments, table", html! {
             table class="stacked" {
                 thead { tr {
-                    th scope="col" {
-                        (term("changed"))
-                    } th scope="col" { (term("asked")) } th scope="col" class="number" { (term("without")) }
-                    th scope="col" class="number" {
-                        (term("with it"))
-                    } th scope="col" class="number" { (term("times faster")) } th scope="col" { (term("requests")) }
+                    th scope="col" { (term("changed")) }
+                    th scope="col" { (term("asked")) }
+                    th scope="col" class="number" { (term("without")) }
+                    th scope="col" class="number" { (term("with it")) }
+                    th scope="col" class="number" { (term("times faster")) }
+                    th scope="col" { (term("requests")) }
                 } }
                 tbody {
                     @for e in &run.experiments {
@@ -35,12 +35,10 @@ pub fn section(run: &Run) -> Option<Section> {
                         tr {
                             th scope="row" { (clean(&what)) }
                             td class="wide" data-of="asked" { (clean(format!("{} {}", e.workload, e.params).trim())) }
-                            td class="number" data-of="without" {
-                                (without)
-                            } td class="number" data-of="with it" { (with) }
-                            td class="number" data-of="times faster" {
-                                (times)
-                            } td data-of="requests" { (clean(&answer)) }
+                            td class="number" data-of="without" { (without) }
+                            td class="number" data-of="with it" { (with) }
+                            td class="number" data-of="times faster" { (times) }
+                            td data-of="requests" { (clean(&answer)) }
                         }
                     }
                 }

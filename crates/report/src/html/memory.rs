@@ -57,7 +57,8 @@ fn chart(memory: &Memory) -> Markup {
                     line class="rule" x1="0" x2="100%" y1=(down(tick)) y2=(down(tick)) {}
                     text class="tick" x="0" y=(down(tick) - 3.0) { (tick_label(Unit::Nanoseconds, tick)) }
                 }
-                @for (bytes, _) in memory.curves[0].points.iter().filter(|(b, _)| b.is_power_of_two() && b.trailing_zeros().is_multiple_of(4)) {
+                @let named = |bytes: u64| bytes.is_power_of_two() && bytes.trailing_zeros().is_multiple_of(4);
+                @for (bytes, _) in memory.curves[0].points.iter().filter(|(bytes, _)| named(*bytes)) {
                     text class="tick" x=(across(*bytes)) y=(PLOT + 14.0) text-anchor="middle" { (size(*bytes)) }
                 }
                 @for (line, (i, cache, passed)) in ends.iter().enumerate() {

@@ -225,7 +225,8 @@ fn line(row: &Row, again: bool, axis: &Axis, columns: &Columns<'_>, around: Arou
                     },
                     None => (defined(&row.probe, around.define, !again)),
                 }
-                @if let Some(reason) = row.reason.as_ref().filter(|_| !columns.above.reasons.iter().any(|told| told.has(row))) {
+                @let told = columns.above.reasons.iter().any(|told| told.has(row));
+                @if let Some(reason) = row.reason.as_ref().filter(|_| !told) {
                     span class="reason" { (outcome_name(row.outcome)) ": " (reason) }
                 }
             }
@@ -233,7 +234,8 @@ fn line(row: &Row, again: bool, axis: &Axis, columns: &Columns<'_>, around: Arou
             td class="number value" { (f.value()) " " (f.symbol()) }
             td class="interval" { (f.interval()) }
             td class="graphic" {
-                (cells::interval(axis, e.value, (e.low, e.high), row.percentiles.map(|p| (p.p50, p.p99)), row.outcome == Outcome::Untrusted))
+                @let middle_and_tail = row.percentiles.map(|p| (p.p50, p.p99));
+                (cells::interval(axis, e.value, (e.low, e.high), middle_and_tail, row.outcome == Outcome::Untrusted))
             }
             @if columns.percentiles {
                 @match &row.percentiles {

@@ -63,7 +63,8 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
                         td class="extra" { @if let Some(layer) = line.layer { (layer.as_str()) } }
                         td class="number" { (change(line)) }
                         td class="graphic" {
-                            (cells::floating(&axis, line.from * 1e9, line.to * 1e9, if named.is_some() { "guilty" } else { line.kind }))
+                            @let kind = if named.is_some() { "guilty" } else { line.kind };
+                            (cells::floating(&axis, line.from * 1e9, line.to * 1e9, kind))
                         }
                     }
                 } }

@@ -209,10 +209,11 @@ fn guesses(a: &Analysis) -> Markup {
                 }
                 tbody { @for g in &a.guesses {
                     tr class=(if g.verdict == Verdict::Holds { "measured" } else { "untrusted" }) {
-                        th scope="row" { (g.says) } td class="wide" data-of="measured here" { (g.quantity) }
-                        td data-of="guess" {
-                            (words::guessed(g))
-                        } td data-of="figure" { (words::measured(g)) } td data-of="verdict" { (words::verdict(g)) }
+                        th scope="row" { (g.says) }
+                        td class="wide" data-of="measured here" { (g.quantity) }
+                        td data-of="guess" { (words::guessed(g)) }
+                        td data-of="figure" { (words::measured(g)) }
+                        td data-of="verdict" { (words::verdict(g)) }
                     }
                 } }
             } }

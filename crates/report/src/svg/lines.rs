@@ -188,8 +188,8 @@ impl Chart {
         html! {
             @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
                 @let x = self.across(i);
-                text
-                    class=(if turns { "tick long" } else if crowded && (self.steps.len() - 1 - i) / every % 2 == 1 { "tick between" } else { "tick" })
+                @let between = crowded && (self.steps.len() - 1 - i) / every % 2 == 1;
+                text class=(if turns { "tick long" } else if between { "tick between" } else { "tick" })
                     x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i))
                     text-anchor=(if every > 1 { "middle" } else { anchor(x) }) {
                     (label)

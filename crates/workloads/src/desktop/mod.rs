@@ -2,8 +2,10 @@
 //! was due.
 //!
 //! ```text
-//! Desktop (the conducting process)   an order: how long to wait, for how long to measure; the answer: each task's turns
-//!   └─ desktop process               a thread each: a waker, a start of a program, a read of a file (task, worker, turns)
+//! Desktop (the conducting process)   an order: how long to wait, for how long to measure;
+//!   │                                the answer: each task's turns
+//!   └─ desktop process               a thread each: a waker, a start of a program, a read of a file
+//!                                    (task, worker, turns)
 //! ```
 //!
 //! The process has the priority, the CPUs and the timer slack (50 µs) that every program has which asks for nothing.

@@ -171,7 +171,10 @@ fn unanswered_url() {
 fn descriptors() {
     // A shell with a low hard limit, since a limit once lowered is lowered for good.
     let me = std::env::current_exe().unwrap();
-    let order = r#"{"load":{"address":"127.0.0.1:9","host":"h","paths":["/"],"connections":100,"keep_alive":true,"rate":null,"phase":0.0,"requests":null,"spread":false}}"#;
+    let order = concat!(
+        r#"{"load":{"address":"127.0.0.1:9","host":"h","paths":["/"],"connections":100,"keep_alive":true,"#,
+        r#""rate":null,"phase":0.0,"requests":null,"spread":false}}"#
+    );
     let script = format!("ulimit -n 64; echo '{order}' | \"$0\" --fingerpost-worker web-generator");
     let out = std::process::Command::new("sh").arg("-c").arg(script).arg(me).output().unwrap();
     let told = String::from_utf8(out.stdout).unwrap();

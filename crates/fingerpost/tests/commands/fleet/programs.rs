@@ -12,7 +12,8 @@ for word; do case $word in --*) ;; *) verb=$word; break;; esac; done
 case "$verb $*" in
 get*nodes*) echo '{"items":['; for n in k1 k2 k3; do [ $n = k1 ] || echo ,
   [ $n = k3 ] && ready=False || ready=True
-  echo '{"metadata":{"name":"'$n'","labels":{"kubernetes.io/hostname":"'$n'"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"'$ready'"}]}}'
+  echo '{"metadata":{"name":"'$n'","labels":{"kubernetes.io/hostname":"'$n'"}},"spec":{},'
+  echo '"status":{"conditions":[{"type":"Ready","status":"'$ready'"}]}}'
   done; echo ']}';;
 create*) for word; do file=$word; done; cp "$file" "$dir/job.yaml";;
 get*pods*) echo '{"items":[{"metadata":{"name":"p1"},"spec":{"nodeName":"k1"},"status":{"phase":"Succeeded"}},
