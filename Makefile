@@ -5,10 +5,12 @@ BIN := target/$(TARGET)/release/fingerpost
 PROFILE ?= quick
 REPORT ?= fingerpost-report.html
 
-# The binary is linked statically (see .cargo/config.toml). Where the C library has no static version, it falls back to a dynamic one.
+# The binary is linked statically (see .cargo/config.toml). Where the C library has no static version, it falls back to
+# a dynamic one.
 ifneq ($(shell printf 'int main(void){return 0;}' | cc -static -x c - -o /dev/null 2>/dev/null && echo yes),yes)
 export RUSTFLAGS :=
-$(info No static C library here (Fedora: glibc-static): building a dynamic binary, whose process figures are a little higher.)
+$(info No static C library here (Fedora: glibc-static): building a dynamic binary, whose process figures are \
+    a little higher.)
 endif
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -32,17 +34,22 @@ bench: build
 	bench/results run; status=$$?; bench/results table && exit $$status
 
 # What CI checks besides the tests.
-# Looking for code in the documentation of every crate takes half a minute, and there is none that would be run: what begins a block says what it is.
-# Documentation is made of what clippy has checked: with clippy's own variables, and the features that tests' dependencies have (there are no
-# examples), cargo knows that it need not check every crate once more.
+# Looking for code in the documentation of every crate takes half a minute, and there is none that would be run: what
+# begins a block says what it is. Documentation is made of what clippy has checked: with clippy's own variables, and the
+# features that tests' dependencies have (there are no examples), cargo knows that it need not check every crate once
+# more.
 check:
-	awk 'FNR == 1 { open = 0 } /^ *\/\/[\/!] ```/ { open = !open; if (open && !/```(text|json|sh)/) { print FILENAME ":" FNR ": not run as a test; say that it is text"; bad = 1 } } END { exit bad }' $$(find crates -name '*.rs')
+	awk 'FNR == 1 { open = 0 } /^ *\/\/[\/!] ```/ { open = !open; if (open && !/```(text|json|sh)/) { \
+	    print FILENAME ":" FNR ": not run as a test; say that it is text"; bad = 1 } } END { exit bad }' \
+	    $$(find crates -name '*.rs')
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
+	RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver \
+	    CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --lib --bins --examples --locked
 
-# As far as another architecture can be checked here: rustup target add aarch64-unknown-linux-gnu; apt install gcc-aarch64-linux-gnu.
+# As far as another architecture can be checked here: rustup target add aarch64-unknown-linux-gnu; apt install
+# gcc-aarch64-linux-gnu.
 check-aarch64:
 	cargo check --workspace --all-targets --locked --target aarch64-unknown-linux-gnu
 
@@ -58,7 +65,8 @@ dist: build
 	$(BIN) man --dir $(DIST)/man
 	cp -r $(BIN) README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE docs $(DIST)/man \
 	    $(DIST)/fingerpost.bash $(DIST)/_fingerpost $(DIST)/fingerpost.fish $(DIST)/$(ARCHIVE)/
-	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -czf $(DIST)/$(ARCHIVE).tar.gz $(ARCHIVE)
+	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) \
+	    -czf $(DIST)/$(ARCHIVE).tar.gz $(ARCHIVE)
 	cd $(DIST) && sha256sum $(ARCHIVE).tar.gz > SHA256SUMS && cat SHA256SUMS
 
 deb: dist

@@ -15,7 +15,8 @@ PATIENCE = 60
 
 def ask(url, body=None, method=None):
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method or ("POST" if data else "GET"))
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"},
+                                     method=method or ("POST" if data else "GET"))
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)["value"]
 
@@ -24,9 +25,12 @@ class Browser:
     """Chromium under chromedriver, by the protocol of WebDriver."""
 
     def __init__(self, width, height):
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        port = next(line.rsplit("port ", 1)[1].strip(" .\n") for line in self.driver.stdout if "successfully on port" in line)
-        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb"]
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True)
+        port = next(line.rsplit("port ", 1)[1].strip(" .\n") for line in self.driver.stdout
+                    if "successfully on port" in line)
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                     "--force-color-profile=srgb"]
         wanted = {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": {"args": arguments}}}}
         base = f"http://127.0.0.1:{port}/session"
         self.session = f"{base}/{ask(base, wanted)['sessionId']}"
@@ -34,7 +38,8 @@ class Browser:
 
     def size(self, width, height):
         """A screen of so many of the style sheet's pixels."""
-        self.devtools("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        self.devtools("Emulation.setDeviceMetricsOverride",
+                      {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
 
     def colours(self, scheme, medium="screen"):
         """Light or dark, on a screen or in print."""

@@ -1,5 +1,6 @@
-/* A desktop's three tasks as an independent program makes them: a thread that sleeps until its turn, a start of /bin/true, a read of a file of
- * 4 KiB. Each turn is timed from when it was due. Prints the latencies in nanoseconds, a line for each task.
+/* A desktop's three tasks as an independent program makes them: a thread that sleeps until its turn, a start of
+ * /bin/true, a read of a file of 4 KiB. Each turn is timed from when it was due. Prints the latencies in nanoseconds, a
+ * line for each task.
  *
  *     desktop FILE SECONDS
  */

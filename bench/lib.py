@@ -23,7 +23,8 @@ def script():
 
 
 def built(name, what="the release binary"):
-    """The newest file of this name under a release build, for whatever target; ends the script with a sentence where there is none."""
+    """The newest file of this name under a release build, for whatever target; ends the script with a sentence where
+    there is none."""
     found = [*ROOT.glob(f"target/*/release/{name}"), *ROOT.glob(f"target/release/{name}")]
     if not found:
         sys.exit(f"{script()}: build {what} first: make build")
@@ -73,7 +74,8 @@ def numbered(listed):
 
 
 def at_terminal(words, columns, rows, environment, deadline):
-    """What a command prints on a terminal of so many columns, with its colours, and its status; after so many seconds it is ended."""
+    """What a command prints on a terminal of so many columns, with its colours, and its status; after so many seconds
+    it is ended."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     environment = {**os.environ, "COLUMNS": str(columns), "LINES": str(rows), "TERM": "xterm-256color", **environment}

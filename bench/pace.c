@@ -1,10 +1,11 @@
 /* How much of the time a CPU is slowed by what no guest sees: a neighbour on its core, a clock rate that went down.
  *
  * Usage: pace CPU SECONDS [beside]
- * A turn of an empty loop takes the same time always. Every 8 ms, the least of three pieces of 32768 turns; prints the nanoseconds of
- * each such reading, in ascending order, one a line.
- * `beside` others, who have the CPU between: before all of them, every 5 ms the least of three pieces of 16384 turns (20 us each); prints
- * the time on the monotonic clock and the piece's length, both in nanoseconds, one reading a line as it comes. Ends by itself. */
+ * A turn of an empty loop takes the same time always. Every 8 ms, the least of three pieces of 32768 turns; prints the
+ * nanoseconds of each such reading, in ascending order, one a line.
+ * `beside` others, who have the CPU between: before all of them, every 5 ms the least of three pieces of 16384 turns
+ * (20 us each); prints the time on the monotonic clock and the piece's length, both in nanoseconds, one reading a line
+ * as it comes. Ends by itself. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>

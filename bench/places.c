@@ -1,9 +1,10 @@
 /* How much the place of a word in memory decides what two CPUs pay for it.
  *
  * Usage: places CPU CPU PAGES            (cc -O2 -pthread -o places bench/places.c)
- * In each of PAGES pages, elsewhere in each: a word goes there and back 20,000 times between the two CPUs, which spin for it; then both take
- * a mutex without a pause for 2 ms. Prints a line of nanoseconds per page, round trip and acquisition, and the mean, least and most of all.
- * What the probes ipc.shm (placement=cross) and sync.mutex_contended (threads=2) say is to be compared with the means. Ends by itself. */
+ * In each of PAGES pages, elsewhere in each: a word goes there and back 20,000 times between the two CPUs, which spin
+ * for it; then both take a mutex without a pause for 2 ms. Prints a line of nanoseconds per page, round trip and
+ * acquisition, and the mean, least and most of all. What the probes ipc.shm (placement=cross) and sync.mutex_contended
+ * (threads=2) say is to be compared with the means. Ends by itself. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -49,7 +50,8 @@ static void take(struct place *p, int side) {
     pthread_mutex_lock(&p->lock);
     p->guarded++;
     pthread_mutex_unlock(&p->lock);
-    atomic_store_explicit(&taken[side][0], atomic_load_explicit(&taken[side][0], memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(&taken[side][0], atomic_load_explicit(&taken[side][0], memory_order_relaxed) + 1,
+                          memory_order_relaxed);
 }
 
 /* Even stages are round trips in page stage / 2, odd ones the fight for its mutex. */
@@ -124,7 +126,8 @@ int main(int argc, char **argv) {
     }
     atomic_store(&current, -2);
     pthread_join(other, NULL);
-    printf("round trip: mean %.1f, least %.1f, most %.1f; mutex: mean %.1f, least %.1f, most %.1f\n", sum[0] / pages, least[0], most[0], sum[1] / pages,
+    printf("round trip: mean %.1f, least %.1f, most %.1f; mutex: mean %.1f, least %.1f, most %.1f\n",
+           sum[0] / pages, least[0], most[0], sum[1] / pages,
            least[1], most[1]);
     return 0;
 }

@@ -1,5 +1,6 @@
-/* Faults on pages of a file in memory that are allocated but not zeroed (new), or the same faults once they are (again):
- * zeroing new|again PAGES SECONDS CPU. Prints nanoseconds of CPU per page of a whole turn, and of the writes alone. */
+/* Faults on pages of a file in memory that are allocated but not zeroed (new), or the same faults once they are
+ * (again): zeroing new|again PAGES SECONDS CPU. Prints nanoseconds of CPU per page of a whole turn, and of the writes
+ * alone. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -47,7 +48,8 @@ int main(int argc, char **argv) {
     long turns = 0;
     for (; clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin < end; turns++) {
         if (new) {
-            must(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)page, (off_t)(pages * page)) == 0, "fallocate");
+            must(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)page, (off_t)(pages * page)) == 0,
+                 "fallocate");
             must(fallocate(fd, 0, (off_t)page, (off_t)(pages * page)) == 0, "fallocate");
         }
         p[0] = p[(pages + 1) * page] = 1;

@@ -19,8 +19,8 @@ static uint64_t divide(uint64_t ops) {
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* By hand, 512 bytes to a turn as for the probe: with four loads of 32 bytes to a turn, which is what a compiler makes of the plain loop,
- * it reads 5 % less a second. */
+/* By hand, 512 bytes to a turn as for the probe: with four loads of 32 bytes to a turn, which is what a compiler makes
+ * of the plain loop, it reads 5 % less a second. */
 __attribute__((target("avx512f"))) static uint64_t add_up_512(const uint64_t *p, uint64_t n) {
     __m512i a[8];
     for (int j = 0; j < 8; j++) a[j] = _mm512_setzero_si512();
@@ -38,7 +38,8 @@ __attribute__((target("avx2"))) static uint64_t add_up_256(const uint64_t *p, ui
     for (int j = 0; j < 4; j++) a[j] = _mm256_setzero_si256();
     for (uint64_t i = 0; i + 64 <= n; i += 64) {
 #pragma GCC unroll 16
-        for (int j = 0; j < 16; j++) a[j % 4] = _mm256_add_epi64(a[j % 4], _mm256_load_si256((const __m256i *)(p + i + 4 * j)));
+        for (int j = 0; j < 16; j++)
+            a[j % 4] = _mm256_add_epi64(a[j % 4], _mm256_load_si256((const __m256i *)(p + i + 4 * j)));
     }
     uint64_t sum = 0, words_of[4];
     for (int j = 0; j < 4; j++) {

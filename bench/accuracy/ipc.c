@@ -1,4 +1,5 @@
-/* One byte to another process and back: pipe, Unix socket, event counter, futex, and a ring of pipes. See loop.h for the calling convention. */
+/* One byte to another process and back: pipe, Unix socket, event counter, futex, and a ring of pipes. See loop.h for
+ * the calling convention. */
 #include "loop.h"
 
 #include <linux/futex.h>

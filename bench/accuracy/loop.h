@@ -1,13 +1,14 @@
 /*
- * The loop of the independent C programs that check the probes: pin, calibrate, then batch after batch until the slice is over.
+ * The loop of the independent C programs that check the probes: pin, calibrate, then batch after batch until the slice
+ * is over.
  *
  * Calling convention of every program here (one program per family, bench/accuracy/FAMILY.c):
  *
  *     FAMILY PROBE CPUS SLICE_NS DIR [KEY=VALUE...]
  *
- * PROBE is the probe's name (syscall.null), CPUS a comma list (the first for this process, the second for a partner), DIR a
- * directory for files. It prints nanoseconds per operation, one line per batch, and exits with 0; with a sentence on standard
- * error and 1 when something went wrong.
+ * PROBE is the probe's name (syscall.null), CPUS a comma list (the first for this process, the second for a partner),
+ * DIR a directory for files. It prints nanoseconds per operation, one line per batch, and exits with 0; with a sentence
+ * on standard error and 1 when something went wrong.
  *
  * Nothing here is shared with the probes but the length of a batch (0.25 ms) and the definition of the operation.
  */
@@ -68,14 +69,16 @@ static inline void loop_args(int argc, char **argv) {
         exit(2);
     }
     loop_probe = argv[1];
-    for (char *s = strtok(argv[2], ","); s && loop_cpu_count < 64; s = strtok(NULL, ",")) loop_cpus[loop_cpu_count++] = atoi(s);
+    for (char *s = strtok(argv[2], ","); s && loop_cpu_count < 64; s = strtok(NULL, ","))
+        loop_cpus[loop_cpu_count++] = atoi(s);
     loop_slice_ns = strtoull(argv[3], NULL, 10);
     loop_dir = argv[4];
     loop_pairs = argv + 5;
     if (loop_cpu_count) pin_to(loop_cpus[0]);
 }
 
-/* A body does its operation `ops` times and returns the nanoseconds that took, without what it set up or cleared away. */
+/* A body does its operation `ops` times and returns the nanoseconds that took, without what it set up or cleared
+ * away. */
 typedef uint64_t (*loop_body)(uint64_t ops);
 
 /* Measures and prints. One call of the operation counts as `per_op` operations (pages of a region, say). */

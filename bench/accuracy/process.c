@@ -78,7 +78,8 @@ int main(int argc, char **argv) {
     snprintf(tiny, sizeof tiny, "%s/tiny", dirname(strdup(argv[0])));
     loop_args(argc, argv);
     grow(strtoul(param("resident", "0"), NULL, 10));
-    char *plain[] = {tiny, NULL}, *true_args[] = {"/bin/true", NULL}, *shell[] = {"/bin/sh", "-c", "\"$0\"", tiny, NULL};
+    char *plain[] = {tiny, NULL}, *true_args[] = {"/bin/true", NULL},
+         *shell[] = {"/bin/sh", "-c", "\"$0\"", tiny, NULL};
     program = tiny;
     args = plain;
     if (!strcmp(loop_probe, "process.fork")) loop_run(fork_exit, 1);

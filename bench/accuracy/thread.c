@@ -12,7 +12,8 @@ static uint64_t create_join(uint64_t ops) {
     while (ops--) {
         pthread_t thread;
         void *answer;
-        if (pthread_create(&thread, NULL, nothing, &mark) || pthread_join(thread, &answer) || answer != &mark) die("pthread_create");
+        if (pthread_create(&thread, NULL, nothing, &mark) || pthread_join(thread, &answer) || answer != &mark)
+            die("pthread_create");
     }
     return now_ns() - begin;
 }

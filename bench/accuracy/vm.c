@@ -13,7 +13,8 @@ static unsigned region_count;
 static int fd = -1;
 
 static void reserve(size_t bytes, int extra) {
-    if (mmap(slots, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra, -1, 0) == MAP_FAILED) die("mmap");
+    if (mmap(slots, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra, -1, 0) == MAP_FAILED)
+        die("mmap");
 }
 
 static void map_slots(unsigned n, int prot) {
@@ -40,11 +41,12 @@ static unsigned at_once(size_t total) {
     return n < 1 ? 1 : n > SLOTS ? SLOTS : (unsigned)n;
 }
 
-/* Leaves holes of the right size between pages that stay reserved: mmap will fill these. A few other mappings come first, to set
- * them apart from those of the C library in the kernel's tree. */
+/* Leaves holes of the right size between pages that stay reserved: mmap will fill these. A few other mappings come
+ * first, to set them apart from those of the C library in the kernel's tree. */
 static void make_holes(void) {
     for (int i = 0; i < 17; i++)
-        if (mmap(NULL, page, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) die("mmap");
+        if (mmap(NULL, page, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+            die("mmap");
     size_t bytes = pages * page;
     char *at = mmap(NULL, bytes * (2 * MAPPINGS + 1), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) die("mmap");
@@ -88,7 +90,8 @@ static uint64_t protect(uint64_t ops) {
     unsigned n = region_count;
     uint64_t begin = now_ns();
     for (; ops--; turn++)
-        if (mprotect(region[turn % n], pages * page, turn / n % 2 ? PROT_READ | PROT_WRITE : PROT_READ)) die("mprotect");
+        if (mprotect(region[turn % n], pages * page, turn / n % 2 ? PROT_READ | PROT_WRITE : PROT_READ))
+            die("mprotect");
     return now_ns() - begin;
 }
 
@@ -118,7 +121,8 @@ static void open_file(void) {
     snprintf(path, sizeof path, "%s/mapped-c", loop_dir);
     fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
     if (fd < 0 || !content) die(path);
-    /* In one piece: how a file was written decides how large the pieces are in which its pages are cached, and so mapped. */
+    /* In one piece: how a file was written decides how large the pieces are in which its pages are cached, and so
+     * mapped. */
     if (write(fd, content, pages * page) != (ssize_t)(pages * page)) die(path);
     free(content);
 }

@@ -1,4 +1,5 @@
-"""What troubles a server from outside: neighbours, control groups with limits, sessions that hold locks. All of it ends with its block."""
+"""What troubles a server from outside: neighbours, control groups with limits, sessions that hold locks. All of it ends
+with its block."""
 
 import contextlib
 import os
@@ -79,7 +80,8 @@ def running(*commands, group=None, **options):
     started = []
     try:
         for command in commands:
-            started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options))
+            started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                            start_new_session=True, **options))
             if group:
                 group.take(started[-1].pid)
         yield started
@@ -122,5 +124,6 @@ def locking(engine, session, held, pause):
     if engine == "mariadb":
         text = f"lock tables sbtest1 write; do sleep({held}); unlock tables; do sleep({pause});\n"
     else:
-        text = f"begin; lock table pgbench_accounts in access exclusive mode; select pg_sleep({held}); commit; select pg_sleep({pause});\n"
+        text = (f"begin; lock table pgbench_accounts in access exclusive mode; select pg_sleep({held}); commit; "
+                f"select pg_sleep({pause});\n")
     return ["sh", "-c", 'text=$1; shift; while :; do printf "%s" "$text"; done | "$@"', "sh", text, *session]

@@ -24,7 +24,8 @@ THREADS = 500
 
 
 def attach(args, program):
-    """Time from the command's start until the first window may open, as its record tells, and its memory at most, as the kernel tells."""
+    """Time from the command's start until the first window may open, as its record tells, and its memory at most, as
+    the kernel tells."""
     told, misses = {}, []
     cases = [(name, SERVERS[name], None) for name in args.wanted()]
     if any(fnmatch.fnmatch("mariadb", only) for only in args.only.split(",")):
@@ -47,7 +48,8 @@ def attach(args, program):
             continue
         seconds, beyond = look.total("attach.seconds"), look.took - args.seconds
         told[name] = {"attach": seconds, "beyond": beyond, "memory": look.peak, "threads": running, "cpu": look.cpu}
-        print(f"{name}: attached after {seconds:.2f} s ({running} threads in its first process), {beyond:.1f} s beyond the watching in all, "
+        print(f"{name}: attached after {seconds:.2f} s ({running} threads in its first process), "
+              f"{beyond:.1f} s beyond the watching in all, "
               f"{look.peak / 1e6:.0f} MB at most, {look.cpu:.1f} CPU seconds", flush=True)
         if seconds > LONGEST_ATTACH:
             misses.append(f"{name}: {seconds:.2f} s to attach")
@@ -75,7 +77,8 @@ def kernel_programs():
 
 
 def traces():
-    """What a watching command may leave on the system: processes of ours, directories, groups, switches of tracing, programs."""
+    """What a watching command may leave on the system: processes of ours, directories, groups, switches of tracing,
+    programs."""
     processes = set()
     for p in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -83,7 +86,8 @@ def traces():
                 processes.add(f"process {p.name}")
         except OSError:
             continue
-    places = ["/run/fingerpost/run-*", f"{tempfile.gettempdir()}/fingerpost-*", "/sys/fs/cgroup/**/fingerpost*", "/sys/kernel/tracing/instances/*"]
+    places = ["/run/fingerpost/run-*", f"{tempfile.gettempdir()}/fingerpost-*", "/sys/fs/cgroup/**/fingerpost*",
+              "/sys/kernel/tracing/instances/*"]
     found = {str(f) for place in places for f in pathlib.Path("/").glob(place.lstrip("/"))}
     events = pathlib.Path("/sys/kernel/tracing/set_event")
     found |= set(events.read_text().split()) if events.exists() else set()
@@ -113,10 +117,13 @@ def kill(args, program):
                         break
                     time.sleep(0.02)
                 took.append(time.time() - dead)
-                print(f"killed after {at:.2f} s, with {held} programs in the kernel: {'nothing left' if not any(left) else f'LEFT {left}'} after {1e3 * took[-1]:.0f} ms", flush=True)
+                print(f"killed after {at:.2f} s, with {held} programs in the kernel: "
+                      f"{'nothing left' if not any(left) else f'LEFT {left}'} after {1e3 * took[-1]:.0f} ms",
+                      flush=True)
                 if any(left):
                     misses.append(f"killed after {at:.2f} s: {sorted(left[0])} and {len(left[1])} programs are left")
         finally:
             tool = load.told()
-    print(f"{args.kills} kills, clean after {1e3 * statistics.median(took):.0f} ms in the median, {1e3 * max(took):.0f} ms at most; the load went on: {tool.requests:.0f} requests", flush=True)
+    print(f"{args.kills} kills, clean after {1e3 * statistics.median(took):.0f} ms in the median, "
+          f"{1e3 * max(took):.0f} ms at most; the load went on: {tool.requests:.0f} requests", flush=True)
     return {"summary": {"kills": args.kills, "clean_ms": [round(1e3 * t) for t in took]}, "misses": misses}

@@ -1,13 +1,16 @@
-"""What a service loses while it is explained: the throughput of a look's watching over that of the stretches beside it, under one load.
+"""What a service loses while it is explained: the throughput of a look's watching over that of the stretches beside it,
+under one load.
 
-Throughput is counted in TCP segments of this network name space, a hundred times a second: nothing else should speak TCP meanwhile. A host that is
-shared changes its pace by a tenth and more from second to second. A real-time task on each CPU measures that (bench/pace.c), and what throughput
-follows of it, by the straight line through all half-seconds in which nobody watched, is taken out of every stretch. Stretches of the same
-length in which `sleep` runs in place of `explain` are measured in the same way, in random order: what they lose is what the method gets wrong.
+Throughput is counted in TCP segments of this network name space, a hundred times a second: nothing else should speak
+TCP meanwhile. A host that is shared changes its pace by a tenth and more from second to second. A real-time task on
+each CPU measures that (bench/pace.c), and what throughput follows of it, by the straight line through all half-seconds
+in which nobody watched, is taken out of every stretch. Stretches of the same length in which `sleep` runs in place of
+`explain` are measured in the same way, in random order: what they lose is what the method gets wrong.
 
-That leaves some per cent of noise for a look. What a window of events costs can be told more closely: the throughput about each window, of which
-the record says when it was open, is held against that of the moments before and after it, when the same look watches without events. The
-same about moments half-way between windows is what that method gets wrong.
+That leaves some per cent of noise for a look. What a window of events costs can be told more closely: the throughput
+about each window, of which the record says when it was open, is held against that of the moments before and after it,
+when the same look watches without events. The same about moments half-way between windows is what that method gets
+wrong.
 """
 
 import bisect
@@ -33,8 +36,8 @@ COST = 0.02
 # Between stretches nobody watches for as long as a stretch, and as long again as a command takes to begin or end.
 MARGIN = 0.3
 EVERY = 0.01
-# About a window: switching on before it, and what the account of when watching began is off by; reading and switching off after it. Then the
-# moments that it is held against, on either side.
+# About a window: switching on before it, and what the account of when watching began is off by; reading and switching
+# off after it. Then the moments that it is held against, on either side.
 BEFORE, AFTER, BESIDE = 0.06, 0.1, 0.25
 PIECE = 0.5
 LEAST_PIECES = 10
@@ -50,7 +53,8 @@ class Throughput(threading.Thread):
 
     def run(self):
         while not self.over.wait(EVERY):
-            names, values = (line.split() for line in pathlib.Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:"))
+            names, values = (line.split() for line in pathlib.Path("/proc/net/snmp").read_text().splitlines()
+                             if line.startswith("Tcp:"))
             self.times.append(time.monotonic())
             self.counts.append(int(values[names.index("InSegs")]))
 
@@ -66,7 +70,8 @@ class Pace:
         program = f"{work}/pace"
         subprocess.run(["cc", "-O1", "-o", program, str(lib.ROOT / "bench" / "pace.c")], check=True)
         self.files = [f"{work}/pace-{cpu}" for cpu in sorted(os.sched_getaffinity(0))]
-        self.tasks = [subprocess.Popen([program, f.rsplit("-", 1)[1], str(int(seconds)), "beside"], stdout=open(f, "w")) for f in self.files]
+        self.tasks = [subprocess.Popen([program, f.rsplit("-", 1)[1], str(int(seconds)), "beside"], stdout=open(f, "w"))
+                      for f in self.files]
 
     def end(self):
         for task in self.tasks:
@@ -81,8 +86,8 @@ class Pace:
 
 
 def stretch(program, started, seconds, work):
-    """One look, or the same time without one where there is no program: its beginning, that and the end of the watching, its end, and its
-    windows."""
+    """One look, or the same time without one where there is no program: its beginning, that and the end of the
+    watching, its end, and its windows."""
     begun = time.monotonic()
     if program is None:
         time.sleep(seconds)
@@ -94,11 +99,13 @@ def stretch(program, started, seconds, work):
 
 
 def server_cost(program, server, pairs, seconds, load):
-    """Ratios of throughput to that beside: while watched, from the command's beginning to its end, and of the stretches without it; and what
-    windows took: the share of each look, and what the same moments between windows seem to take."""
+    """Ratios of throughput to that beside: while watched, from the command's beginning to its end, and of the stretches
+    without it; and what windows took: the share of each look, and what the same moments between windows seem to
+    take."""
     with SERVERS[server]() as started, tempfile.TemporaryDirectory() as work:
         length = pairs * 2 * (2 * seconds + 2 * MARGIN + 1) + seconds + 2
-        loaded, pace, throughput, stretches = During(getattr(started, load), int(length) + 1), Pace(work, length), None, []
+        loaded, pace, throughput, stretches = (During(getattr(started, load), int(length) + 1), Pace(work, length),
+                                               None, [])
         try:
             time.sleep(1)
             throughput = Throughput()
@@ -128,8 +135,8 @@ def server_cost(program, server, pairs, seconds, load):
 
 
 def of_windows(throughput, windows, watched):
-    """Seconds of throughput that the windows of a look took, those that could be told standing for all; and what as many moments half-way to
-    the next window, of the same length, seem to take. None where none could be told."""
+    """Seconds of throughput that the windows of a look took, those that could be told standing for all; and what as
+    many moments half-way to the next window, of the same length, seem to take. None where none could be told."""
     def lost(begin, end):
         before, after = throughput.rate(begin - BESIDE, begin), throughput.rate(end, end + BESIDE)
         return (end - begin) * (1 - throughput.rate(begin, end) / ((before + after) / 2))
@@ -175,14 +182,17 @@ def cost(args, program):
             low, high = lib.interval([1 - r for r in values], of=statistics.mean)
             found[name] = {"loss": 1 - statistics.mean(values), "low": low, "high": high, "looks": len(values)}
         told[server] = found
-        words = {name: f"{100 * f['loss']:.1f} % ({100 * f['low']:.1f} to {100 * f['high']:.1f})" for name, f in found.items()}
-        print(f"{server}: {words['watched']} less throughput while watched, {words['whole']} from start to end of the command, "
-              f"{words['without']} where nobody watched, {args.pairs} of each, {args.seconds} s; its windows took {words['windows']}, "
+        words = {name: f"{100 * f['loss']:.1f} % ({100 * f['low']:.1f} to {100 * f['high']:.1f})"
+                 for name, f in found.items()}
+        print(f"{server}: {words['watched']} less throughput while watched, {words['whole']} from start to end of the "
+              f"command, {words['without']} where nobody watched, {args.pairs} of each, {args.seconds} s; its windows "
+              f"took {words['windows']}, "
               f"as many moments between windows {words['between']}", flush=True)
         loss = found["watched"]["loss"]
         if loss > COST:
             misses.append(f"{server}: {100 * loss:.1f} % less throughput while watched")
     if told:
         losses = [f["watched"]["loss"] for f in told.values()]
-        print(f"median of the servers: {100 * statistics.median(losses):.1f} % less throughput while watched, at worst {100 * max(losses):.1f} %")
+        print(f"median of the servers: {100 * statistics.median(losses):.1f} % less throughput while watched, "
+              f"at worst {100 * max(losses):.1f} %")
     return {"summary": told, "misses": misses}

@@ -1,4 +1,5 @@
-"""Tools that load a server, as their packages have them, and what each told: requests, and percentiles of their latency in seconds."""
+"""Tools that load a server, as their packages have them, and what each told: requests, and percentiles of their latency
+in seconds."""
 
 import contextlib
 import dataclasses
@@ -76,7 +77,8 @@ def mixed(url, slow, header):
             local quick, slow = wrk.format("GET", "{path(url)}"), nil
             function request()
                 if math.random(100) > 1 then return quick end
-                slow = slow or wrk.format("GET", "{path(slow)}", {{["{header.split(': ')[0]}"] = "{header.split(': ')[1]}", Host = wrk.headers["Host"]}})
+                slow = slow or wrk.format("GET", "{path(slow)}",
+                    {{["{header.split(': ')[0]}"] = "{header.split(': ')[1]}", Host = wrk.headers["Host"]}})
                 return slow
             end""") as script:
             return wrk_with(script, url, seconds)
@@ -121,7 +123,8 @@ def wrk_with(script, url, seconds, *headers):
 
 def sysbench(port, script, *options, threads=CONNECTIONS):
     """One statement an event."""
-    command = [find("sysbench"), script, "--mysql-host=127.0.0.1", f"--mysql-port={port}", "--mysql-user=sb", "--tables=1", "--table-size=10000",
+    command = [find("sysbench"), script, "--mysql-host=127.0.0.1", f"--mysql-port={port}", "--mysql-user=sb",
+               "--tables=1", "--table-size=10000",
                f"--threads={threads}", "--db-ps-mode=disable", *options]
 
     def load(seconds):
@@ -145,7 +148,8 @@ def weighted(steps, q):
 
 
 def pgbench(where, *scripts, rate=None):
-    """One statement a transaction, each with its time in a log. Of several scripts each comes as often as its `@weight` says."""
+    """One statement a transaction, each with its time in a log. Of several scripts each comes as often as its `@weight`
+    says."""
     def load(seconds):
         with tempfile.TemporaryDirectory() as work:
             words = ["-R", str(rate)] if rate else []
@@ -153,7 +157,8 @@ def pgbench(where, *scripts, rate=None):
                 text, _, weight = script.partition("@")
                 pathlib.Path(f"{work}/script{n}").write_text(text)
                 words += ["-f", f"{work}/script{n}" + (f"@{weight}" if weight else "")]
-            out = tool([find("pgbench"), *where, "-n", *words, f"-c{CONNECTIONS}", "-j1", f"-T{seconds}", "-l", f"--log-prefix={work}/l", "postgres"])
+            out = tool([find("pgbench"), *where, "-n", *words, f"-c{CONNECTIONS}", "-j1", f"-T{seconds}", "-l",
+                        f"--log-prefix={work}/l", "postgres"])
             count = float(re.search(r"actually processed: (\d+)", out)[1])
             lines = [line.split() for f in pathlib.Path(work).glob("l.*") for line in f.read_text().splitlines()]
         times = sorted(float(line[2]) * 1e-6 for line in lines)
@@ -165,7 +170,8 @@ def redis_benchmark(port, *words):
     """It takes a number of requests and no time: as many as a short look says."""
     def run(n):
         begun = time.time()
-        out = tool([find("redis-benchmark"), "-p", str(port), "-c", str(CONNECTIONS), "-n", str(int(n)), "--precision", "3", *words])
+        out = tool([find("redis-benchmark"), "-p", str(port), "-c", str(CONNECTIONS), "-n", str(int(n)),
+                    "--precision", "3", *words])
         return out, time.time() - begun
 
     def load(seconds):
@@ -190,7 +196,8 @@ def redis_calm(port, milliseconds, *words):
     """redis-cli on several connections, each with a pause after each answer; it tells no latency."""
     def load(seconds):
         begun, count = time.time(), int(seconds * 1000 / milliseconds)
-        asks = [subprocess.Popen([find("redis-cli"), "-p", str(port), "-r", str(count), "-i", str(milliseconds / 1000), *words], stdout=subprocess.DEVNULL)
+        asks = [subprocess.Popen([find("redis-cli"), "-p", str(port), "-r", str(count), "-i", str(milliseconds / 1000),
+                                  *words], stdout=subprocess.DEVNULL)
                 for _ in range(CONNECTIONS)]
         if any([ask.wait() for ask in asks]):
             raise Failed("redis-cli failed")
@@ -199,10 +206,12 @@ def redis_calm(port, milliseconds, *words):
 
 
 def before_others(load):
-    """The same with the tool before all others on the CPUs: what it waits for one itself is in its latencies, and no server's."""
+    """The same with the tool before all others on the CPUs: what it waits for one itself is in its latencies, and no
+    server's."""
     def run(seconds):
-        # Of this thread, which the tool inherits it from. A nice value would not do: since Linux 6.6 whoever has the CPU keeps it for a
-        # slice of 3 ms, whatever wakes, but for a real-time task (Documentation/scheduler/sched-eevdf.rst).
+        # Of this thread, which the tool inherits it from. A nice value would not do: since Linux 6.6 whoever has the
+        # CPU keeps it for a slice of 3 ms, whatever wakes, but for a real-time task
+        # (Documentation/scheduler/sched-eevdf.rst).
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         return load(seconds)
     return run

@@ -25,10 +25,12 @@ class Look:
         self.peak = 0
 
     def end(self):
-        """Waits for it. Then `took` is how long it lived, `peak` its memory at most in bytes, `text` the screen, `run` the record."""
+        """Waits for it. Then `took` is how long it lived, `peak` its memory at most in bytes, `text` the screen, `run`
+        the record."""
         _, status, usage = os.wait4(self.process.pid, 0)
         self.process.returncode = os.waitstatus_to_exitcode(status)
-        self.took, self.peak, self.cpu = time.time() - self.begun, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+        self.took, self.peak, self.cpu = (time.time() - self.begun, usage.ru_maxrss * 1024,
+                                          usage.ru_utime + usage.ru_stime)
         self.out.seek(0)
         self.err.seek(0)
         self.text, told = self.out.read(), self.err.read()
@@ -46,7 +48,8 @@ class Look:
     def sentences(self):
         """What the screen says before its figures: the answer."""
         lines = self.text.splitlines()[1:]
-        ends = next((n for n, line in enumerate(lines) if "requests/s, median" in line or line.startswith("No request came")), 3)
+        ends = next((n for n, line in enumerate(lines)
+                     if "requests/s, median" in line or line.startswith("No request came")), 3)
         return [line.strip() for line in lines[:ends]]
 
     def accused(self):

@@ -1,9 +1,9 @@
 """Eight kinds of trouble outside of a service, on each server where it can act, and services without any.
 
-A trial is a server, a kind and its strength, drawn by a seed. Every third is kept apart: rules are not worked on it, and its first
-result stands in RESULTS. Another seed than the usual one has other strengths, neighbours and an order of its own, and is kept apart whole.
-A trial is right when the sentences that the screen begins with name what the trouble makes requests wait for, and where somebody else makes
-it, who that is.
+A trial is a server, a kind and its strength, drawn by a seed. Every third is kept apart: rules are not worked on it,
+and its first result stands in RESULTS. Another seed than the usual one has other strengths, neighbours and an order of
+its own, and is kept apart whole. A trial is right when the sentences that the screen begins with name what the trouble
+makes requests wait for, and where somebody else makes it, who that is.
 """
 
 import contextlib
@@ -28,7 +28,8 @@ BEFORE, AFTER = 1.5, 1
 SEED = 20261124
 HOGS = ("sha256sum", "md5sum", "sha512sum", "gzip")
 WEB = ("nginx", "nginx before nginx", "apache", "gunicorn", "node", "tomcat")
-SLEEPER = ("const wait = {wait}; require('http').createServer((q, a) => q.url == '/' && q.headers['x-fast'] ? a.end() : setTimeout(() => a.end('answered'), wait))"
+SLEEPER = ("const wait = {wait}; require('http').createServer((q, a) => q.url == '/' && q.headers['x-fast'] ? a.end() "
+           ": setTimeout(() => a.end('answered'), wait))"
            ".listen({port}, '127.0.0.1')")
 
 
@@ -36,7 +37,8 @@ class Trouble:
     """One kind: where it can act, what it does, what a right sentence says."""
 
     def __init__(self, servers, act, says, neighbour=None, load="light", server=None):
-        self.servers, self.act, self.says, self.neighbour, self.load, self.server = servers, act, says, neighbour, load, server
+        self.servers, self.act, self.says, self.neighbour, self.load, self.server = (
+            servers, act, says, neighbour, load, server)
 
 
 @contextlib.contextmanager
@@ -67,13 +69,15 @@ def quota(started, chance, told):
 @contextlib.contextmanager
 def writer(started, chance, told):
     told["neighbour"] = "dd"
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as work, around.running(*[around.writing(work, f"file{n}") for n in range(chance.randint(1, 3))]):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work, around.running(
+            *[around.writing(work, f"file{n}") for n in range(chance.randint(1, 3))]):
         yield
 
 
 @contextlib.contextmanager
 def memory(started, chance, told):
-    """The server and a neighbour share a group's memory, of which the neighbour takes what the server's files were kept in."""
+    """The server and a neighbour share a group's memory, of which the neighbour takes what the server's files were kept
+    in."""
     held = chance.randint(60, 90)
     told["neighbour"] = "python3"
     with Group("shared", "memory") as group:
@@ -108,9 +112,11 @@ KINDS = {
     "hog": Trouble(tuple(SERVERS), hog, CPU, neighbour=True),
     "hog in another group": Trouble(tuple(SERVERS), hog_apart, CPU, neighbour=True),
     "quota": Trouble(tuple(SERVERS), quota, r"quota"),
-    "writer on the disk": Trouble(("mariadb", "postgresql", "redis"), writer, r"disk", neighbour=True, load="committing"),
+    "writer on the disk": Trouble(("mariadb", "postgresql", "redis"), writer, r"disk", neighbour=True,
+                                  load="committing"),
     "memory pressure": Trouble(("nginx", "apache"), memory, r"memory", neighbour=True, load="reading"),
-    "slow backend": Trouble(("nginx before node",), none, r"another (service|process)", neighbour=True, server=slow_backend),
+    "slow backend": Trouble(("nginx before node",), none, r"another (service|process)", neighbour=True,
+                            server=slow_backend),
     "lock inside": Trouble(("mariadb", "postgresql"), lock, r"\block\b"),
     "one slow in a hundred": Trouble((*WEB, "postgresql"), none, r"own code", load="mixed"),
 }
@@ -122,7 +128,8 @@ LEAST_EFFECT = 1.15
 
 
 def trials(seed=SEED):
-    """All of them, in an order by the seed; of each kind every third is kept apart, of another seed than the usual one all."""
+    """All of them, in an order by the seed; of each kind every third is kept apart, of another seed than the usual one
+    all."""
     found, chance = [], random.Random(seed)
     for kind, trouble in KINDS.items():
         of_kind = [(kind, server, chance.randrange(1 << 30)) for server in trouble.servers for _ in range(TRIALS_EACH)]
@@ -164,14 +171,18 @@ def judged(trouble, says, look, told):
     said = look.sentences()
     # The neighbour may be named in the sentence or below it, by name or by its group.
     wanted = [told[name] for name in ("neighbour", "group") if name in told]
-    return {**told, "said": said, "accused": look.accused()[:3], "first": bool(said) and bool(re.search(says.replace("{neighbour}", told.get("neighbour", "-")), " ".join(said))),
+    return {**told, "said": said, "accused": look.accused()[:3],
+            "first": bool(said) and bool(re.search(says.replace("{neighbour}", told.get("neighbour", "-")),
+                                                   " ".join(said))),
             "named": any(name in look.text for name in wanted) if trouble.neighbour else None}
 
 
 def trouble(args, program):
     servers = args.only.split(",")
-    chosen = [t for t in trials(args.seed) if fnmatch.fnmatch(t[0], args.kinds) and any(fnmatch.fnmatch(t[1], only) for only in servers)]
-    chosen = [t for t in chosen if args.which == "all" or t[3] == (args.which == "apart")][args.skip:args.skip + args.most]
+    chosen = [t for t in trials(args.seed)
+              if fnmatch.fnmatch(t[0], args.kinds) and any(fnmatch.fnmatch(t[1], only) for only in servers)]
+    chosen = [t for t in chosen
+              if args.which == "all" or t[3] == (args.which == "apart")][args.skip:args.skip + args.most]
     rows, misses = [], []
     for kind, server, seed, apart in chosen:
         try:
@@ -183,13 +194,16 @@ def trouble(args, program):
             print(f"no trial: {kind}, {server} ({seed}): {row['slower']:.2f} times as slow with it", flush=True)
             continue
         rows.append({"kind": kind, "seed": seed, "apart": apart, **row})
-        verdict = "right" if row["first"] and row["named"] is not False else "WRONG" if not row["first"] else "NEIGHBOUR NOT NAMED"
-        print(f"{verdict}: {kind}, {server} ({seed}{', apart' if apart else ''}): {' '.join(row['said'])} | {row['accused']}", flush=True)
+        verdict = ("right" if row["first"] and row["named"] is not False else
+                   "WRONG" if not row["first"] else "NEIGHBOUR NOT NAMED")
+        print(f"{verdict}: {kind}, {server} ({seed}{', apart' if apart else ''}): "
+              f"{' '.join(row['said'])} | {row['accused']}", flush=True)
     for apart in (False, True):
         of = [r for r in rows if r["apart"] == apart]
         if of:
             first, named = [r["first"] for r in of], [r["named"] for r in of if r["named"] is not None]
-            words = f"{'kept apart' if apart else 'tuned on'}: named first in {sum(first)} of {len(first)}, the neighbour in {sum(named)} of {len(named)}"
+            words = (f"{'kept apart' if apart else 'tuned on'}: named first in {sum(first)} of {len(first)}, "
+                     f"the neighbour in {sum(named)} of {len(named)}")
             print(words, flush=True)
             if sum(first) < 0.9 * len(first) or sum(named) < 0.9 * len(named):
                 misses.append(words)
@@ -219,7 +233,8 @@ def healthy(args, program):
             continue
         accused = look.accused()
         rows.append({"server": server, "pause": pause, "accused": accused, "said": look.sentences()})
-        print(f"{'ACCUSED' if accused else 'nobody'}: {server}, pauses of {pause} ms: {accused or ''} {look.sentences()[0] if look.sentences() else ''}", flush=True)
+        print(f"{'ACCUSED' if accused else 'nobody'}: {server}, pauses of {pause} ms: {accused or ''} "
+              f"{look.sentences()[0] if look.sentences() else ''}", flush=True)
     guilty = sum(any(status == "guilty" for _, status in r["accused"]) for r in rows)
     some = sum(bool(r["accused"]) for r in rows)
     print(f"{len(rows)} healthy services: somebody guilty in {guilty}, suspected or guilty in {some}", flush=True)

@@ -37,12 +37,14 @@ def matrix():
     for length, words in LENGTHS.items():
         for name, settings in DATABASES.items():
             for mix in ("point", "read", "write"):
-                yield f"database/{name}/{mix}/{length}", ["database", *setting(settings, f"mix={mix}", "clients=1,8,50"), *words]
+                yield (f"database/{name}/{mix}/{length}",
+                       ["database", *setting(settings, f"mix={mix}", "clients=1,8,50"), *words])
         for name, settings in WEBS.items():
             for size in ("1K", "1M"):
                 for keep in ("on", "off"):
                     yield (f"web/{name}/{size}/keepalive={keep}/{length}",
-                           ["web", *setting(settings, f"size={size}", f"keepalive={keep}", "connections=1,10,100"), *words])
+                           ["web", *setting(settings, f"size={size}", f"keepalive={keep}", "connections=1,10,100"),
+                            *words])
 
 
 def setting(settings, *more):
@@ -58,7 +60,8 @@ def judge(paths):
     if not_followed > STEP:
         wrong.append(f"{lib.percent(not_followed)} not followed")
     if paths.get("params", {}).get("engine") == "sqlite":
-        # The requests are the generator's own stretches of time, so that its account of them agrees whatever was followed.
+        # The requests are the generator's own stretches of time, so that its account of them agrees whatever was
+        # followed.
         return figures, wrong if followed else wrong + ["nothing was followed"]
     own = paths.get("generator")
     if not own or not own["count"]:
@@ -73,7 +76,8 @@ def judge(paths):
             continue
         figures[q] = paths["latency"][q] / own[q] - 1
         if abs(figures[q]) > LATENCY:
-            wrong.append(f"{q} {1e6 * paths['latency'][q]:.1f} µs, by the generator {1e6 * own[q]:.1f} µs ({100 * figures[q]:+.1f} %)")
+            wrong.append(f"{q} {1e6 * paths['latency'][q]:.1f} µs, by the generator {1e6 * own[q]:.1f} µs "
+                         f"({100 * figures[q]:+.1f} %)")
     return figures, wrong
 
 
@@ -81,7 +85,8 @@ def measure(binary, words):
     """Runs one entry of the matrix. Its record, or the sentence that says why it was skipped."""
     with tempfile.TemporaryDirectory() as work:
         path = f"{work}/run.json"
-        done = subprocess.run([binary, "run", *words, "--quiet", "-o", path], capture_output=True, text=True, timeout=600)
+        done = subprocess.run([binary, "run", *words, "--quiet", "-o", path], capture_output=True, text=True,
+                              timeout=600)
         if not os.path.exists(path):
             said = done.stderr.strip().splitlines()
             raise common.Failed(f"{' '.join(words)}: status {done.returncode}, {said[-1] if said else 'nothing said'}")
@@ -91,7 +96,8 @@ def measure(binary, words):
 
 
 def arguments(parser):
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="of the matrix only what matches (database/mariadb*)")
+    parser.add_argument("--only", default="*", metavar="PATTERN",
+                        help="of the matrix only what matches (database/mariadb*)")
     parser.add_argument("--minutes", type=float, default=0, help="at most so long: entries in random order until then")
     parser.add_argument("--binary")
     parser.add_argument("--list", action="store_true", help="print the matrix, and measure nothing")
@@ -133,7 +139,8 @@ def run(args):
             label = f"{name} {at.get('clients', at.get('connections', ''))}"
             misses += [f"{label}: {w}" for w in wrong]
             shown = ", ".join(f"{k} {100 * figures[k]:+.1f} %" for k in ("count", "p50", "p99") if k in figures)
-            print(f"{label}: {figures['followed']} followed, {shown}, {lib.percent(figures['not_followed'])} not followed"
+            print(f"{label}: {figures['followed']} followed, {shown}, "
+                  f"{lib.percent(figures['not_followed'])} not followed"
                   + "".join(f"; MISSED: {w}" for w in wrong), flush=True)
     return summary(steps, misses, left_out)
 

@@ -11,5 +11,6 @@ class Failed(Exception):
 
 def example(name):
     """Builds an example of the labs for release and gives its path."""
-    subprocess.run(["cargo", "build", "--release", "-q", "--locked", "-p", "fingerpost-labs", "--example", name], cwd=lib.ROOT, check=True)
+    subprocess.run(["cargo", "build", "--release", "-q", "--locked", "-p", "fingerpost-labs", "--example", name],
+                   cwd=lib.ROOT, check=True)
     return str(lib.built(f"examples/{name}", f"the example {name}"))

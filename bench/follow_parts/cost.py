@@ -39,7 +39,8 @@ def arguments(parser):
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"length of a stretch ({SECONDS})")
     parser.add_argument("--only", default="*", metavar="PATTERN", help=f"of {', '.join(SERVERS)}")
     parser.add_argument("--level", default="tracing", choices=["nothing", "counting", "sampling", "tracing"],
-                        help="what observes: nothing shows what the machine itself does from stretch to stretch (tracing)")
+                        help="what observes: nothing shows what the machine itself does from stretch to stretch "
+                             "(tracing)")
 
 
 def run(args):
@@ -62,7 +63,8 @@ def run(args):
         median, (low, high) = statistics.median(loss), lib.interval(loss)
         told[name] = {"loss": median, "low": low, "high": high, "pairs": len(values), "most": most}
         good = median <= most
-        print(f"{name}: {100 * median:.1f} % less throughput ({100 * low:.1f} to {100 * high:.1f}, {len(values)} pairs; at most {100 * most:.0f}): "
+        print(f"{name}: {100 * median:.1f} % less throughput ({100 * low:.1f} to {100 * high:.1f}, "
+              f"{len(values)} pairs; at most {100 * most:.0f}): "
               f"{'reached' if good else 'MISSED'}")
         if not good:
             misses.append(f"{name}: {100 * median:.1f} % less throughput")

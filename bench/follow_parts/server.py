@@ -38,7 +38,8 @@ def nginx(workers):
         pathlib.Path(f"{work}/nginx.conf").write_text(
             f"worker_processes {workers}; daemon off; pid {work}/pid; error_log {work}/log; {user}\n"
             f"events {{ worker_connections 2048; }}\n"
-            f"http {{ access_log off; sendfile on; keepalive_requests 1000000000; server {{ listen 127.0.0.1:{port}; root {work}/html; }} }}\n")
+            f"http {{ access_log off; sendfile on; keepalive_requests 1000000000; "
+            f"server {{ listen 127.0.0.1:{port}; root {work}/html; }} }}\n")
         server = subprocess.Popen([program, "-p", work, "-c", f"{work}/nginx.conf"], stderr=subprocess.DEVNULL)
         try:
             end = time.time() + SECONDS_TO_START
@@ -66,7 +67,8 @@ class Wrk:
 
     def __init__(self, url, connections, seconds, keep_alive=True):
         header = [] if keep_alive else ["-H", "Connection: close"]
-        self.process = subprocess.Popen(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", *header, url], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", *header, url],
+                                        stdout=subprocess.PIPE, text=True)
         self.pid = self.process.pid
 
     def rate(self):

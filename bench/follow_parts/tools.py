@@ -1,8 +1,8 @@
 """Sums of the same seconds by perf, which nobody here wrote.
 
-nginx with one worker and one connection: each system call belongs to one request. perf trace -s has the time within each call, perf sched
-timehist how long the worker was ready before it had a CPU. Calls in which the answer goes out are left out: from the moment it has arrived
-at the client the path goes on there, while perf counts the rest of the call.
+nginx with one worker and one connection: each system call belongs to one request. perf trace -s has the time within
+each call, perf sched timehist how long the worker was ready before it had a CPU. Calls in which the answer goes out are
+left out: from the moment it has arrived at the client the path goes on there, while perf counts the rest of the call.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ import lib
 from . import common, server
 
 WITHIN = 0.10
-# Calls between the request's reading and its answer; `writev` has the head, which waits for the file that `sendfile` sends.
+# Calls between the request's reading and its answer; `writev` has the head, which waits for the file that `sendfile`
+# sends.
 CALLS = ("openat", "fstat", "newfstatat", "writev")
 # A share of the latency below which perf's sums are rounding: three digits of milliseconds by call.
 LEAST = 0.005
@@ -38,7 +39,8 @@ def syscalls(text):
 
 
 def delays(text, tids):
-    """Seconds that these threads were ready and had no CPU, from perf sched timehist --state: woken, or taken off it while they could go on."""
+    """Seconds that these threads were ready and had no CPU, from perf sched timehist --state: woken, or taken off it
+    while they could go on."""
     total, left = 0.0, {}
     for line in text.splitlines():
         # time [cpu] task[tid/pid] wait-time sch-delay run-time state; the state is that in which it then leaves the CPU
@@ -51,9 +53,11 @@ def delays(text, tids):
 
 @contextlib.contextmanager
 def never_idle(wanted):
-    """A loop on each CPU that runs where nothing else would (SCHED_IDLE): perf loses wake-ups while a CPU is idle on some kernels."""
+    """A loop on each CPU that runs where nothing else would (SCHED_IDLE): perf loses wake-ups while a CPU is idle on
+    some kernels."""
     code = "import os\nos.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
-    loops = [subprocess.Popen(["taskset", "-c", str(cpu), "python3", "-c", code]) for cpu in os.sched_getaffinity(0)] if wanted else []
+    loops = [subprocess.Popen(["taskset", "-c", str(cpu), "python3", "-c", code])
+             for cpu in os.sched_getaffinity(0)] if wanted else []
     try:
         yield
     finally:
@@ -68,10 +72,13 @@ def same_seconds(program, seconds, idle):
         worker, = server.workers(master)
         load = server.Wrk(url, 1, int(seconds + server.SPARE + 3))
         time.sleep(SETTLE)
-        follow = subprocess.Popen([program, f"{master},{worker}", str(load.pid), str(seconds)], stdout=subprocess.PIPE, text=True)
-        trace = subprocess.Popen(["perf", "trace", "record", "-q", "-p", str(worker), "-o", f"{work}/trace", "--", "sleep", str(seconds)],
+        follow = subprocess.Popen([program, f"{master},{worker}", str(load.pid), str(seconds)],
+                                  stdout=subprocess.PIPE, text=True)
+        trace = subprocess.Popen(["perf", "trace", "record", "-q", "-p", str(worker), "-o", f"{work}/trace",
+                                  "--", "sleep", str(seconds)],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        sched = subprocess.Popen(["perf", "sched", "record", "-q", "-a", "-o", f"{work}/sched", "--", "sleep", str(seconds)],
+        sched = subprocess.Popen(["perf", "sched", "record", "-q", "-a", "-o", f"{work}/sched",
+                                  "--", "sleep", str(seconds)],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         out, _ = follow.communicate(timeout=600)
         status = [p.wait(timeout=600) for p in (trace, sched)]
@@ -79,7 +86,8 @@ def same_seconds(program, seconds, idle):
         if follow.returncode or any(status):
             raise common.Failed(f"follow ended with {follow.returncode}, perf with {status}")
         sums = subprocess.run(["perf", "trace", "-s", "-i", f"{work}/trace"], capture_output=True, text=True)
-        hist = subprocess.run(["perf", "sched", "timehist", "--state", "-i", f"{work}/sched"], capture_output=True, text=True)
+        hist = subprocess.run(["perf", "sched", "timehist", "--state", "-i", f"{work}/sched"], capture_output=True,
+                              text=True)
         return json.loads(out), syscalls(sums.stdout + sums.stderr), delays(hist.stdout, {worker})
 
 
@@ -91,12 +99,14 @@ def pairs(paths, calls, delay):
     """Seconds of a request by us and by perf, by what was measured."""
     requests = calls.get("writev", (0, 0))[0]
     if not requests or not paths["followed"]:
-        raise common.Failed(f"nothing to compare: {requests} requests by perf trace, {paths['followed']} followed, {paths['lost']} events lost")
+        raise common.Failed(f"nothing to compare: {requests} requests by perf trace, {paths['followed']} followed, "
+                            f"{paths['lost']} events lost")
     latency = paths["latency"]["mean"]
     for name in CALLS:
         count, seconds = calls.get(name, (0, 0.0))
         if count and seconds / requests >= LEAST * latency:
-            yield f"kernel: {name}", seconds_of(paths, lambda l, n=name: l["component"] == f"kernel: {n}"), seconds / requests
+            yield (f"kernel: {name}", seconds_of(paths, lambda l, n=name: l["component"] == f"kernel: {n}"),
+                   seconds / requests)
     ready = seconds_of(paths, lambda l: l["component"] == "waiting for a CPU")
     if max(ready, delay / requests) >= LEAST * latency:
         yield "waiting for a CPU", ready, delay / requests
@@ -105,7 +115,8 @@ def pairs(paths, calls, delay):
 def arguments(parser):
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--idle", action="store_true", help="let CPUs idle between requests, though perf may lose what happens then")
+    parser.add_argument("--idle", action="store_true",
+                        help="let CPUs idle between requests, though perf may lose what happens then")
 
 
 def run(args):
@@ -122,7 +133,8 @@ def run(args):
         median, (low, high) = statistics.median(values), lib.interval(values)
         told[name] = {"median": median, "low": low, "high": high, "rounds": len(values)}
         good = abs(median - 1) <= WITHIN
-        print(f"{name}: {median:.3f} of perf's ({low:.3f} to {high:.3f}, {len(values)} rounds): {'reached' if good else 'MISSED'}")
+        print(f"{name}: {median:.3f} of perf's ({low:.3f} to {high:.3f}, {len(values)} rounds): "
+              f"{'reached' if good else 'MISSED'}")
         if not good:
             misses.append(f"{name}: {median:.3f} of perf's")
     return {"misses": misses, "summary": told}

@@ -15,17 +15,21 @@ PEERS = {"peer_sleeps", "peer_works"}
 CPU = "waiting for a CPU"
 IDLE = "idle CPU"
 
-LEAVES = ("work", "calls", "lock: held working", "lock: held syncing", "lock: held waiting for a CPU", "disk", "timer", "peer", "memory")
+LEAVES = ("work", "calls", "lock: held working", "lock: held syncing", "lock: held waiting for a CPU", "disk", "timer",
+          "peer", "memory")
 
 
 def expected(cls):
-    """The share of each leaf by the server's log. What a stage was neither on a CPU nor ready for one, it waited for what it is named after.
+    """The share of each leaf by the server's log. What a stage was neither on a CPU nor ready for one, it waited for
+    what it is named after.
 
-    Waiting for a CPU is judged where a lock's holder does it: the request does it outside its stages too, which the server does not log.
+    Waiting for a CPU is judged where a lock's holder does it: the request does it outside its stages too, which the
+    server does not log.
     """
     shares = dict.fromkeys(LEAVES, 0.0)
     for kind, stage in cls["kinds"].items():
-        wall, cpu, ready, *own = (stage[k] / cls["seconds"] for k in ("seconds", "cpu", "ready", "own_ready", "own_cpu"))
+        wall, cpu, ready, *own = (stage[k] / cls["seconds"]
+                                  for k in ("seconds", "cpu", "ready", "own_ready", "own_cpu"))
         blocked = max(wall - sum(own), 0.0)
         rest = max(blocked - cpu - ready, 0.0)
         if kind in ("work", "calls"):
@@ -35,7 +39,8 @@ def expected(cls):
             shares["work"] += cpu
             shares[kind] += rest
         elif kind in LOCKS:
-            # The request waits for the lock only while its own thread is blocked. A holder that does not sync either has a CPU or waits for one.
+            # The request waits for the lock only while its own thread is blocked. A holder that does not sync either
+            # has a CPU or waits for one.
             shares["lock: held working"] += min(cpu, blocked)
             shares["lock: held waiting for a CPU"] += ready if kind == "lock_syncs" else max(blocked - cpu, 0.0)
             shares["lock: held syncing"] += rest if kind == "lock_syncs" else 0
@@ -45,14 +50,16 @@ def expected(cls):
 
 
 def unsure(cls, leaves, which):
-    """What the server's log leaves open: by leaf, how much more and how much less of it than the log has is none of our error.
+    """What the server's log leaves open: by leaf, how much more and how much less of it than the log has is none of our
+    error.
 
-    The peer that a thread wakes by its sending may take that thread's CPU: the thread is ready then, and the request is at work at the
-    peer; or it is ready when the answer has come. The log does not tell which.
+    The peer that a thread wakes by its sending may take that thread's CPU: the thread is ready then, and the request is
+    at work at the peer; or it is ready when the answer has come. The log does not tell which.
 
-    A thread that is woken for an idle CPU gets it some microseconds later, when the CPU is awake. The kernel's account has that time as
-    the thread's work where the wake-up sets the run queue's clock and the switch skips that (rq_clock_skip_update in kernel/sched), and
-    nowhere where the other CPU does the wake-up's work; it is never in its account of waiting. The leaves have it as what it is.
+    A thread that is woken for an idle CPU gets it some microseconds later, when the CPU is awake. The kernel's account
+    has that time as the thread's work where the wake-up sets the run queue's clock and the switch skips that
+    (rq_clock_skip_update in kernel/sched), and nowhere where the other CPU does the wake-up's work; it is never in its
+    account of waiting. The leaves have it as what it is.
     """
     ready = sum(stage["ready"] for kind, stage in cls["kinds"].items() if kind in PEERS) / cls["seconds"]
     holder = woken(leaves, which, lambda chain: "lock" in chain)
@@ -128,7 +135,8 @@ def run(args):
         rows.append(row)
         misses += [f"seed {trial['seed']}: {w}" for w in wrong]
         worst = max(((abs(d), k) for k, d in row["all"].items()), default=(0, ""))
-        print(f"seed {trial['seed']}: {row['followed']} of {row['requests']} requests, furthest {100 * worst[0]:.1f} points ({worst[1]})"
+        print(f"seed {trial['seed']}: {row['followed']} of {row['requests']} requests, "
+              f"furthest {100 * worst[0]:.1f} points ({worst[1]})"
               + "".join(f"; MISSED: {w}" for w in wrong), flush=True)
     told = {which: table(rows, which, misses) for which in ("all", "slow")}
     return {"misses": misses, "summary": told, "trials": rows}
@@ -149,7 +157,8 @@ def measured(args):
 def judge(trial):
     """Differences of one trial by leaf, for all and for the slow requests; and what is wrong besides shares."""
     truth, paths = trial["truth"], trial["paths"]
-    row = {"seed": trial["seed"], "requests": truth["all"]["requests"], "followed": paths["followed"], "not_followed": paths["not_followed"],
+    row = {"seed": trial["seed"], "requests": truth["all"]["requests"], "followed": paths["followed"],
+           "not_followed": paths["not_followed"],
            "all": {}, "slow": {}, "open": {}}
     wrong = []
     if not paths["followed"]:
@@ -171,7 +180,8 @@ def judge(trial):
                 above, below = open_ends.get(leaf, (0.0, 0.0))
                 row[which][leaf] = max(more - above, 0.0) if more > 0 else min(more + below, 0.0)
                 if abs(row[which][leaf]) > WORST:
-                    wrong.append(f"{leaf}, {which}: {lib.percent(seen[leaf])}, by the server {lib.percent(known[leaf])}")
+                    wrong.append(f"{leaf}, {which}: {lib.percent(seen[leaf])}, "
+                                 f"by the server {lib.percent(known[leaf])}")
     return row, wrong
 
 
@@ -184,12 +194,14 @@ def table(rows, which, misses):
         median, (low, high) = statistics.median(values), lib.interval(values)
         told[leaf] = {"median": median, "low": low, "high": high, "worst": max(values), "trials": len(values)}
         verdict = "reached" if median <= MEDIAN and max(values) <= WORST else "MISSED"
-        print(f"{which}, {leaf}: median {100 * median:.2f} points ({100 * low:.2f} to {100 * high:.2f}), worst {100 * max(values):.1f}, "
+        print(f"{which}, {leaf}: median {100 * median:.2f} points ({100 * low:.2f} to {100 * high:.2f}), "
+              f"worst {100 * max(values):.1f}, "
               f"{len(values)} trials: {verdict}")
         if median > MEDIAN:
             misses.append(f"{leaf}, {which}: median {100 * median:.2f} points")
     left_open = [row["open"][which] for row in rows if which in row["open"]]
     if left_open:
-        print(f"{which}: what the server's log leaves open of a leaf is {100 * statistics.median(left_open):.2f} points in the median trial, "
+        print(f"{which}: what the server's log leaves open of a leaf is "
+              f"{100 * statistics.median(left_open):.2f} points in the median trial, "
               f"{100 * max(left_open):.1f} at most")
     return told

@@ -3,8 +3,9 @@
  *
  *     chase CPU SLICE_NS SIZE STRIDE small|huge
  *
- * The order is a Fisher-Yates shuffle of all lines, linked one behind the other; the probe makes its cycle otherwise. With a stride of a page
- * or more each line lies one line further into its page, as the probe defines it. Prints nanoseconds per load, one line per batch.
+ * The order is a Fisher-Yates shuffle of all lines, linked one behind the other; the probe makes its cycle otherwise.
+ * With a stride of a page or more each line lies one line further into its page, as the probe defines it. Prints
+ * nanoseconds per load, one line per batch.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -59,7 +60,8 @@ int main(int argc, char **argv) {
     CPU_ZERO(&set);
     CPU_SET(atoi(argv[1]), &set);
     if (sched_setaffinity(0, sizeof set, &set)) die("sched_setaffinity");
-    uint64_t slice = strtoull(argv[2], 0, 10), size = strtoull(argv[3], 0, 10), stride = strtoull(argv[4], 0, 10), count = size / stride;
+    uint64_t slice = strtoull(argv[2], 0, 10), size = strtoull(argv[3], 0, 10), stride = strtoull(argv[4], 0, 10),
+             count = size / stride;
     state ^= now_ns();
     uint64_t room = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *base = aligned_alloc(HUGE_PAGE, room);

@@ -1,6 +1,7 @@
-/* Minimal readers of the object database's files, to compare Fingerpost's own with: lmdb, lmdb-flat, sqlite, sqlite-flat and files.
- * reader KIND SOURCE LIST ROUNDS: the list holds a path a line; prints the median time of a warm round of 100 random pages in ns.
- * One read transaction for each page; the bytes of the page are summed, where they lie or in the buffer that they were read into. */
+/* Minimal readers of the object database's files, to compare Fingerpost's own with: lmdb, lmdb-flat, sqlite,
+ * sqlite-flat and files. reader KIND SOURCE LIST ROUNDS: the list holds a path a line; prints the median time of a warm
+ * round of 100 random pages in ns. One read transaction for each page; the bytes of the page are summed, where they lie
+ * or in the buffer that they were read into. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -106,7 +107,12 @@ static uint64_t sqlite_body(const void *key, size_t length) {
     return sum;
 }
 
-static uint64_t sqlite_flat(const char *url) { step(begin); uint64_t n = sqlite_body(url, strlen(url)); step(commit); return n; }
+static uint64_t sqlite_flat(const char *url) {
+    step(begin);
+    uint64_t n = sqlite_body(url, strlen(url));
+    step(commit);
+    return n;
+}
 
 static uint64_t sqlite_nested(const char *url) {
     unsigned char key[MAXKEY]; int64_t table = 1; const char *slash;
@@ -134,7 +140,10 @@ static uint64_t files(const char *url) {
     return total(buffer, n);
 }
 
-static int by_value(const void *a, const void *b) { double x = *(double *)a, y = *(double *)b; return (x > y) - (x < y); }
+static int by_value(const void *a, const void *b) {
+    double x = *(double *)a, y = *(double *)b;
+    return (x > y) - (x < y);
+}
 
 int main(int argc, char **argv) {
     if (argc != 5) die("KIND SOURCE LIST ROUNDS");
@@ -142,7 +151,10 @@ int main(int argc, char **argv) {
     uint64_t (*get)(const char *) = NULL; int rounds = atoi(argv[4]);
     if (!strcmp(argv[1], "files-open")) { get = files; base = sprintf(path, "%s/", argv[2]); }
     if (!strncmp(argv[1], "lmdb", 4)) { lmdb_open(argv[2]); get = strstr(argv[1], "flat") ? lmdb_flat : lmdb_nested; }
-    if (!strncmp(argv[1], "sqlite", 6)) { sqlite_open(argv[2]); get = strstr(argv[1], "flat") ? sqlite_flat : sqlite_nested; }
+    if (!strncmp(argv[1], "sqlite", 6)) {
+        sqlite_open(argv[2]);
+        get = strstr(argv[1], "flat") ? sqlite_flat : sqlite_nested;
+    }
     if (!get) die("no such kind");
     static char line[8192]; char **urls = NULL; size_t count = 0;
     FILE *list = fopen(argv[3], "r");

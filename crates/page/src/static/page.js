@@ -49,8 +49,8 @@ async function jobState() {
 const job = $("job");
 if (job) {
   const words = { running: "Measuring.", stopping: "Stopping: what was measured is kept." };
-  // Figures so far are made by the server, and asked for when there are new ones. Drawing them takes CPU time from what is measured,
-  // so not more often than this.
+  // Figures so far are made by the server, and asked for when there are new ones. Drawing them takes CPU time from what
+  // is measured, so not more often than this.
   const DRAW_MS = 1500;
   let told = 0, drawn = 0;
   const draw = async (s) => {
@@ -68,15 +68,21 @@ if (job) {
     job.hidden = false;
     job.dataset.phase = s.phase;
     $("job-what").textContent = s.what;
-    const ended = s.well ? "Done." : s.run ? "Ended before all was measured, or something failed; the run says what." : "Nothing was measured.";
+    const ended = s.well ? "Done."
+      : s.run ? "Ended before all was measured, or something failed; the run says what." : "Nothing was measured.";
     const phase = words[s.phase] || ended;
     if ($("job-phase").textContent !== phase) $("job-phase").textContent = phase;
     $("job-done").value = s.phase === "ended" && s.well ? 1 : s.done;
     $("job-doing").textContent = s.doing;
     // Told from a twentieth on: the beginning says little of the rest.
-    const left = s.phase === "running" && s.done >= 0.05 ? `, about ${Math.round((s.seconds * (1 - s.done)) / s.done)} s left` : "";
+    const left = s.phase === "running" && s.done >= 0.05
+      ? `, about ${Math.round((s.seconds * (1 - s.done)) / s.done)} s left` : "";
     $("job-seconds").textContent = `${Math.round(s.seconds)} s${left}`;
-    $("job-notes").replaceChildren(...s.notes.map((note) => { const li = document.createElement("li"); li.textContent = note; return li; }));
+    $("job-notes").replaceChildren(...s.notes.map((note) => {
+      const li = document.createElement("li");
+      li.textContent = note;
+      return li;
+    }));
     if (s.run && !$("job-run").firstElementChild) {
       const a = document.createElement("a");
       a.href = `${base}/run/${encodeURIComponent(s.run)}`;
@@ -116,7 +122,10 @@ function solve(t) {
   }
   for (const n of [1, 2]) {
     if (t[`touch_${n}`] < t[`alloc_${n}`]) {
-      return { error: `${n}p touch (${t[`touch_${n}`]}) is below ${n}p alloc (${t[`alloc_${n}`]}): touching pages cannot be cheaper than leaving them alone` };
+      return {
+        error: `${n}p touch (${t[`touch_${n}`]}) is below ${n}p alloc (${t[`alloc_${n}`]}): `
+          + "touching pages cannot be cheaper than leaving them alone",
+      };
     }
   }
   const c = {};
@@ -138,7 +147,9 @@ function significant(v) {
 
 const calculator = document.querySelector("[data-calculator]");
 if (calculator) {
-  const derived = ["page_extra", "allocation", "page_fault_extra", "object", "fault_and_zerofill", "deallocation", "zerofill"];
+  const derived = [
+    "page_extra", "allocation", "page_fault_extra", "object", "fault_and_zerofill", "deallocation", "zerofill",
+  ];
   const number = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".")));
   const update = () => {
     const t = Object.fromEntries(fields.map((key) => [key, number($(key).value)]));
@@ -153,12 +164,14 @@ if (calculator) {
     }
     for (const row of calculator.querySelectorAll("[data-pages]")) {
       const pages = Number(row.dataset.pages);
-      const total = costs ? 2 * costs.allocation + (costs.page_extra + costs.fault_and_zerofill) * pages + costs.object : NaN;
+      const total = costs
+        ? 2 * costs.allocation + (costs.page_extra + costs.fault_and_zerofill) * pages + costs.object : NaN;
       // Half of the object's cost is the faults'.
       const zero = costs?.zerofill * pages, fault = costs?.fault_and_zerofill * pages + costs?.object / 2;
       const before = costs?.allocation + (costs?.page_extra / 2) * pages + fault;
       for (const [part, share] of [["zero", zero / total], ["fault", fault / total], ["before", zero / before]]) {
-        row.querySelector(`.share-${part}`).textContent = Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : "–";
+        row.querySelector(`.share-${part}`).textContent =
+          Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : "–";
         if (part === "before") continue;
         const width = Math.min(100, Math.max(0, share * 100)) || 0;
         row.querySelector(`.z-${part}`).setAttribute("width", `${width.toFixed(2)}%`);
@@ -179,7 +192,9 @@ if (calculator) {
     buttons(false);
     // A loop ends with its tab: who leaves this page, or closes it, is taken to be done.
     let looping = null;
-    addEventListener("pagehide", () => { if (looping !== null) navigator.sendBeacon(`${base}/measure/stop?job=${looping}`); });
+    addEventListener("pagehide", () => {
+      if (looping !== null) navigator.sendBeacon(`${base}/measure/stop?job=${looping}`);
+    });
     const follow = async (number) => {
       const s = await jobState().catch(() => undefined);
       if (s === null) {
@@ -192,7 +207,8 @@ if (calculator) {
       if (s && s.timings.length === 4) {
         fill(s.timings.map((e) => significant(e.value)));
         const widest = Math.max(...s.timings.map((e) => (e.high - e.low) / 2 / e.value)) * 100;
-        const certain = widest <= 100 ? `each within ± ${widest.toFixed(1)} %` : "too few yet to say how certain they are";
+        const certain = widest <= 100
+          ? `each within ± ${widest.toFixed(1)} %` : "too few yet to say how certain they are";
         say(`Round ${s.round}, in nanoseconds, ${certain}.`);
       }
       if (s && s.phase === "ended") {
@@ -211,7 +227,9 @@ if (calculator) {
       }
       buttons(true);
       say("Measuring.");
-      const answer = await fetch(timing.action, { method: "POST", headers, body: new URLSearchParams(new FormData(timing)) });
+      const answer = await fetch(timing.action, {
+        method: "POST", headers, body: new URLSearchParams(new FormData(timing)),
+      });
       const { job: number, error } = await answer.json();
       if (error) { say(error); buttons(false); return; }
       if ($("repeat").checked) looping = number;

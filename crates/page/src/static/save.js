@@ -1,14 +1,16 @@
-// Every table and every chart can be saved: as a picture (PNG) that is drawn here in the browser, and its figures as a file (CSV).
-// Nothing is asked of the server for it.
+// Every table and every chart can be saved: as a picture (PNG) that is drawn here in the browser, and its figures as a
+// file (CSV). Nothing is asked of the server for it.
 "use strict";
 
-// What a saved picture has for each pixel of the screen, the space around it, and the most pixels of a side that browsers draw.
+// What a saved picture has for each pixel of the screen, the space around it, and the most pixels of a side that
+// browsers draw.
 const DENSITY = 2;
 const SPACE = 16;
 const LONGEST = 16000;
 // What the style sheet says of a chart's parts, which a picture of its own does not have.
-const DRAWN = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "paint-order",
-  "vector-effect", "image-rendering", "opacity", "display", "visibility", "color", "font-family", "font-size", "font-weight", "text-anchor"];
+const DRAWN = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap",
+  "stroke-linejoin", "paint-order", "vector-effect", "image-rendering", "opacity", "display", "visibility", "color",
+  "font-family", "font-size", "font-weight", "text-anchor"];
 
 function fileName(title, ending) {
   const words = title.toLowerCase().replace(/[^a-z0-9.]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 80);
@@ -34,7 +36,9 @@ async function imageOf(svg, width, height) {
     part.removeAttribute("class");
   });
   for (const words of copy.querySelectorAll("title, desc")) words.remove();
-  for (const [name, value] of [["x", SPACE], ["y", SPACE], ["width", width], ["height", height]]) copy.setAttribute(name, value);
+  for (const [name, value] of [["x", SPACE], ["y", SPACE], ["width", width], ["height", height]]) {
+    copy.setAttribute(name, value);
+  }
   // Marks at an edge reach beyond it, unless the chart cuts them off.
   copy.setAttribute("overflow", getComputedStyle(svg).overflow === "hidden" ? "hidden" : "visible");
   const outer = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -141,13 +145,15 @@ function csvOfTable(table) {
   };
   const pictures = [...table.querySelectorAll("thead th")].map((cell) => cell.matches(".graphic"));
   const kept = (cell) => !cell.matches(".graphic") && !(pictures[cell.cellIndex] && cell.textContent.trim() === "");
-  const line = (row) => [...row.cells].filter(kept).flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")]).join(",");
+  const line = (row) => [...row.cells].filter(kept)
+    .flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")]).join(",");
   return [...table.rows].map(line);
 }
 
 // A chart's figures: what each of its marks says on hover, as `series, step: value`, else its description.
 function csvOfChart(svg) {
-  const marks = [...svg.querySelectorAll("title")].filter((title) => title.parentElement !== svg).map((title) => title.textContent);
+  const marks = [...svg.querySelectorAll("title")].filter((title) => title.parentElement !== svg)
+    .map((title) => title.textContent);
   const said = marks.length ? marks : (svg.querySelector("desc")?.textContent ?? "").split(/(?<=[;.]) /);
   const split = (mark) => {
     const at = mark.lastIndexOf(": ");
@@ -164,7 +170,8 @@ function csvOf(element) {
 }
 
 function titleOf(element) {
-  const own = element.querySelector("caption, figcaption strong, figcaption, svg > title") ?? element.querySelector("title");
+  const own = element.querySelector("caption, figcaption strong, figcaption, svg > title")
+    ?? element.querySelector("title");
   const label = element.closest(".scroll")?.getAttribute("aria-label")?.replace(/, table$/, "");
   const section = element.closest("section")?.querySelector("h2, h3")?.textContent;
   return (label || own?.textContent || section || document.title).replace(/\s+/g, " ").trim();

@@ -1,9 +1,9 @@
 /*
  * The eight floating-point kernels in C, built at run time by the compilers that are to be compared.
  *
- * The same integrals by the same rule as in kernels.rs, with the same operations in each step: a test counts the instructions that a
- * compiler makes of them. It is a probe process: it takes the probe's argument list and gives the probe's answer (protocol.rs).
- * Called with the one word "results" it prints what each kernel computes.
+ * The same integrals by the same rule as in kernels.rs, with the same operations in each step: a test counts the
+ * instructions that a compiler makes of them. It is a probe process: it takes the probe's argument list and gives the
+ * probe's answer (protocol.rs). Called with the one word "results" it prints what each kernel computes.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -111,8 +111,8 @@ static double module_8(long steps, double x, double h, const double *c) {
 }
 
 #define HYPERBOLIC(factor) \
-    {1.0 / 39916800, 1.0 / 362880, 1.0 / 5040, 1.0 / 120, 1.0 / 6, 1, 1.0 / 479001600, 1.0 / 3628800, 1.0 / 40320, 1.0 / 720, 1.0 / 24, \
-     1.0 / 2, 1, factor}
+    {1.0 / 39916800, 1.0 / 362880, 1.0 / 5040, 1.0 / 120, 1.0 / 6, 1, 1.0 / 479001600, 1.0 / 3628800, 1.0 / 40320, \
+     1.0 / 720, 1.0 / 24, 1.0 / 2, 1, factor}
 
 static const struct module {
     kernel *run;
@@ -205,7 +205,8 @@ static int measure(const struct module *m, uint64_t slice, uint64_t hint) {
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("resident %llu\nbatch %llu\n", 1024ull * (unsigned long long)usage.ru_maxrss, (unsigned long long)operations);
+    printf("resident %llu\nbatch %llu\n", 1024ull * (unsigned long long)usage.ru_maxrss,
+           (unsigned long long)operations);
     for (int i = 0; i < n; i++)
         printf("s %llu %llu %d\n", (unsigned long long)operations * STEPS * (unsigned long long)m->operations,
                (unsigned long long)taken[i], flags[i]);
