@@ -3,13 +3,18 @@
 //!
 //! Made of a run alone, so the source's own tables (`ref:launch-10.1`) go through it as well.
 
+mod cells;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_diagnose::mapped::mapped;
-use fingerpost_record::{Estimate, Measurement, Outcome, Readings, Run};
+use fingerpost_record::{Estimate, Measurement, Readings, Run};
 
 use crate::figure::Figure;
-use crate::ratio::{self, QuantileWeights, Ratio};
+use crate::ratio::{QuantileWeights, Ratio};
+
+pub use cells::Cell;
+use cells::{Given, cells, given};
 
 /// What makes figures of another placement.
 const OTHER_PLACEMENT: &str = "name others with --set placements=…";
@@ -17,17 +22,6 @@ const OTHER_PLACEMENT: &str = "name others with --set placements=…";
 const OTHER_BOOT: &str = "boot with swap arranged in another way, record that, and compare the two runs";
 /// A share of time that nobody notices.
 const THRESHOLD: f64 = 0.03;
-
-/// A time, and how it compares with the one under the default placement.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
-    /// Nanoseconds.
-    pub time: Estimate,
-    /// Above 1 is slower than the default; none for the default itself.
-    pub ratio: Option<Ratio>,
-    /// Whether it was not ready in every sequence.
-    pub doubtful: bool,
-}
 
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,16 +161,6 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
 }
 
-/// A figure with its repetitions, in order, and whether it is to be doubted.
-struct Given {
-    figure: Figure,
-    doubtful: bool,
-}
-
-fn given(m: &Measurement) -> Option<Given> {
-    Some(Given { figure: Figure::of(m.estimate?, m.process_values()), doubtful: m.outcome == Outcome::Untrusted })
-}
-
 /// The sum of a column where no sequence summed it: of published figures, whose errors are independent roundings.
 fn added(lines: &[Line], column: usize) -> Option<Given> {
     let cells: Option<Vec<&Cell>> = lines.iter().map(|line| line.cells[column].as_ref()).collect();
@@ -185,31 +169,6 @@ fn added(lines: &[Line], column: usize) -> Option<Given> {
     let half = cells.iter().map(|c| ((c.time.high - c.time.low) / 2.0).powi(2)).sum::<f64>().sqrt();
     let sum = Estimate { value, low: value - half, high: value + half, confidence: 0.95 };
     Some(Given { figure: Figure::of(sum, Vec::new()), doubtful: cells.iter().any(|c| c.doubtful) })
-}
-
-fn cells(row: Vec<Option<Given>>, weights: &mut QuantileWeights) -> Vec<Option<Cell>> {
-    let base = row.first().and_then(Option::as_ref);
-    let mut ratio = |(i, new): (usize, &Option<Given>)| ratio_to(base.filter(|_| i > 0)?, new.as_ref()?, weights);
-    let ratios: Vec<Option<Ratio>> = row.iter().enumerate().map(&mut ratio).collect();
-    let cell = |(given, ratio): (Option<Given>, Option<Ratio>)| {
-        let Given { figure, doubtful } = given?;
-        Some(Cell { time: figure.estimate(), ratio, doubtful })
-    };
-    row.into_iter().zip(ratios).map(cell).collect()
-}
-
-/// Round by round where every round has both, else from the two figures.
-fn ratio_to(base: &Given, new: &Given, weights: &mut QuantileWeights) -> Option<Ratio> {
-    let (b, n) = (&base.figure.processes, &new.figure.processes);
-    if b.len() == n.len()
-        && !base.doubtful
-        && !new.doubtful
-        && let Some(ratio) = ratio::paired(b, n, false)
-    {
-        return Some(ratio);
-    }
-    let mut level = |of: &Given| ratio::level(std::slice::from_ref(&of.figure), weights);
-    Some(ratio::between(level(base)?, level(new)?, false))
 }
 
 fn paging(run: &Run, placements: &[String]) -> Vec<Paging> {
@@ -340,7 +299,7 @@ fn nothing_swapped(launch: &Launch) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Better, Observation, Params, Process, Unit};
+    use fingerpost_record::{Better, Observation, Outcome, Params, Process, Unit};
 
     use super::*;
 

@@ -16,17 +16,17 @@
 //!   by what the single runs let expect. Unless they contradict that, an interval is no wider than one run's.
 
 mod pairs;
-
-use std::collections::HashMap;
+mod weights;
 
 use fingerpost_measure::estimate::{quantile_sorted, sorted};
 use serde::Serialize;
 
 use crate::figure::Figure;
-use crate::special::{beta_inc, t_two_sided, t_upper, z_two_sided};
+use crate::special::{t_two_sided, t_upper, z_two_sided};
 use crate::spread::{self, Prior};
 
 pub use pairs::{of_pairs, paired, pairs};
+pub use weights::QuantileWeights;
 
 /// Relative standard deviation between runs of one system that intervals from within a run cannot see: the one that
 /// they are made with.
@@ -149,28 +149,6 @@ impl Ratio {
             return if distance > 0.0 { 0.0 } else { 1.0 };
         }
         (2.0 * t_upper(distance / self.error, self.df)).min(1.0)
-    }
-}
-
-/// Harrell–Davis weights of the order statistics, kept per number of values and quantile in hundredths.
-#[derive(Debug, Default)]
-pub struct QuantileWeights(HashMap<(usize, u8), Vec<f64>>);
-
-impl QuantileWeights {
-    fn of(&mut self, n: usize, hundredths: u8) -> &[f64] {
-        self.0.entry((n, hundredths)).or_insert_with(|| {
-            let quantile = f64::from(hundredths) / 100.0;
-            let (a, b) = ((n as f64 + 1.0) * quantile, (n as f64 + 1.0) * (1.0 - quantile));
-            let edge: Vec<f64> = (0..=n).map(|i| beta_inc(a, b, i as f64 / n as f64)).collect();
-            edge.windows(2).map(|w| w[1] - w[0]).collect()
-        })
-    }
-
-    /// The bootstrap variance of a quantile of these values (Maritz and Jarrett). They must be sorted.
-    fn variance(&mut self, sorted: &[f64], quantile: f64) -> f64 {
-        let weights = self.of(sorted.len(), (quantile * 100.0).round() as u8);
-        let mean: f64 = weights.iter().zip(sorted).map(|(w, x)| w * x).sum();
-        weights.iter().zip(sorted).map(|(w, x)| w * (x - mean) * (x - mean)).sum()
     }
 }
 
@@ -392,24 +370,6 @@ pub(crate) mod tests {
         assert!((slow.value - 8.0714).abs() < 1e-3 && slow.low < slow.value && slow.value < slow.high);
         let fewer = ratio(&[published(443.0, 0.5)], &[published(62.0, 0.5)], true);
         assert!((fewer.value - 443.0 / 62.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_bootstrap_variance_of_a_median_has_its_textbook_value() {
-        // For n = 1 the median is the value; for equal values it does not vary; for a large normal sample it is π/2n ·
-        // σ².
-        let mut w = QuantileWeights::default();
-        assert_eq!(w.variance(&[3.0], 0.5), 0.0);
-        assert!(w.variance(&[2.0; 7], 0.5).abs() < 1e-15);
-        let mut rng = fastrand::Rng::with_seed(7);
-        let mut mean = 0.0;
-        for _ in 0..200 {
-            let mut v: Vec<f64> = (0..101).map(|_| normal(&mut rng)).collect();
-            v.sort_by(f64::total_cmp);
-            mean += w.variance(&v, 0.5) / 200.0;
-        }
-        let textbook = std::f64::consts::PI / 2.0 / 101.0;
-        assert!((mean / textbook - 1.0).abs() < 0.15, "{mean} against {textbook}");
     }
 
     #[test]

@@ -7,7 +7,6 @@ use fingerpost_compare::changes::{Change, Kind};
 use fingerpost_compare::settle::{Answer, Settled};
 use fingerpost_compare::{Comparison, Row, Side};
 use fingerpost_record::text::{clean_short, counted};
-use fingerpost_record::unstated::{DIR_FS, SERVER_PREFIX};
 use fingerpost_record::{Params, Profile, Run};
 use fingerpost_report::Format;
 
@@ -15,12 +14,11 @@ use crate::ab::{labs, pair};
 use crate::commands::ab::{self, Args};
 use crate::exit::{self, say, usage};
 
+mod setting;
 mod trusted;
 
-/// What a side has of a parameter that its rows do not state.
-const UNSTATED: [&str; 2] = ["none", "default"];
-/// Settings of which `none` is a value like others.
-const OR_NONE: [&str; 2] = ["pressure", "placements"];
+use setting::{by_the_user, is_unstated, key_of, no_setting, of_rows};
+
 /// Changes that are measured at most: those of the rows that differ most.
 const MOST: usize = 6;
 /// Seconds for a change of probes' rows: some hundred pairs.
@@ -194,33 +192,6 @@ fn planned<'a>(
     Ok(Pair { change, row, args })
 }
 
-/// Why what changed cannot be set for a lab or probe of this name.
-fn no_setting(what: &str, name: &str) -> String {
-    match by_the_user(what) {
-        Some((words, setting)) => {
-            format!(
-                "{words}, which a record may not choose: fingerpost ab {name} --a {setting}… --b {setting}… measures it"
-            )
-        }
-        None => format!("{what} is no setting of {name}"),
-    }
-}
-
-/// Whether a value says that rows do not state the parameter that this setting sets.
-fn is_unstated(setting: &str, value: &str) -> bool {
-    UNSTATED.contains(&value) && !(value == "none" && OR_NONE.contains(&setting))
-}
-
-/// What only the user may choose, a program and a place for files, by the parameter that states it: in words, and how
-/// `ab` takes it.
-fn by_the_user(what: &str) -> Option<(&'static str, &'static str)> {
-    match what {
-        SERVER_PREFIX => Some(("the server was started behind other words", "server-prefix=")),
-        DIR_FS => Some(("the data lay in a directory that was named", "dir=")),
-        _ => None,
-    }
-}
-
 /// The row that a change concerns and that differs most.
 fn target<'a>(comparison: &'a Comparison, change: &Change) -> Option<&'a Row> {
     let size = |row: &&Row| row.log().map_or(0.0, f64::abs);
@@ -229,22 +200,6 @@ fn target<'a>(comparison: &'a Comparison, change: &Change) -> Option<&'a Row> {
         .iter()
         .filter(|row| change.concerns(row) && row.ratio.is_some())
         .max_by(|a, b| size(a).total_cmp(&size(b)))
-}
-
-/// The setting that a parameter of rows is set by, where its name is another.
-fn of_rows(what: &str) -> &str {
-    pair::OF_ROWS.iter().find(|(_, of_rows)| *of_rows == what).map_or(what, |(setting, _)| setting)
-}
-
-/// The lab's setting of this name; a server's own setting, that it told of itself, by the prefix for those.
-fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
-    // What only the user may choose is no variable of a server either.
-    if by_the_user(what).is_some() {
-        return None;
-    }
-    let own = |key: &str| lab.settings.iter().any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key)));
-    let told = format!("server.{what}");
-    [what.to_owned(), told, of_rows(what).to_owned()].into_iter().find(|key| own(key) && what != "version")
 }
 
 fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
@@ -308,6 +263,7 @@ fn same_row<'a>(alone: &'a Comparison, row: &Row) -> Option<&'a Row> {
 mod tests {
     use super::*;
     use fingerpost_compare::compare;
+    use fingerpost_record::unstated::{DIR_FS, SERVER_PREFIX};
     use fingerpost_record::{Better, Estimate, Measurement, Outcome, Process, Run, Unit};
 
     fn run(params: Params, per_second: f64) -> Run {
@@ -426,17 +382,6 @@ mod tests {
             pairs_of(&of("off", 100.0), &compare(&[of("off", 1.0)], &[of("off", 1.0)], &Default::default()).rows[0]),
             9
         );
-    }
-
-    #[test]
-    fn a_servers_own_setting_is_set_by_its_prefix_and_its_version_cannot_be() {
-        let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == "database").unwrap();
-        assert_eq!(key_of(lab, "storage").as_deref(), Some("storage"));
-        assert_eq!(key_of(lab, "server.log_bin").as_deref(), Some("server.log_bin"));
-        assert_eq!(key_of(lab, "log_bin").as_deref(), Some("server.log_bin"));
-        assert_eq!(key_of(lab, "version"), None);
-        let launch = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == "launch").unwrap();
-        assert_eq!(key_of(launch, "placement").as_deref(), Some("placements"));
     }
 
     #[test]

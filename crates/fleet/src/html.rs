@@ -195,10 +195,6 @@ fn picture(p: &Picture) -> Option<Section> {
     // A cell is as high as a line of text where the hosts are few, and a pixel where they are many.
     let line = (900 / p.hosts.len()).clamp(1, 22);
     let height = (p.hosts.len() * line).max(40);
-    let names = |at: usize, next: Option<usize>| {
-        let last = next.unwrap_or(width) - 1;
-        (at + 1, last + 1, clean(&p.rows[at]).into_owned(), clean(&p.rows[last]).into_owned())
-    };
     let slow: Vec<String> = p.accused.iter().map(|line| p.hosts[*line].clone()).collect();
     let standing_out = if slow.is_empty() {
         "no host stands out".to_owned()
@@ -209,23 +205,8 @@ fn picture(p: &Picture) -> Option<Section> {
     let short = nodes::short_names(&p.hosts.iter().map(String::as_str).collect::<Vec<_>>());
     let label = |at: &usize| (*at, clean_short(short[*at], LONGEST_LABEL));
     let named: Vec<(usize, String)> = p.accused.iter().filter(|_| line >= LETTER).map(label).collect();
+    let longest = named.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0);
     let share = |column: usize| format!("{:.3}%", column as f64 / width as f64 * 100.0);
-    let ranges = html! {
-        table
-            class="stacked" { thead { tr { th scope="col" { (term("Part of the \
-                \
-                \
-                system")) } th scope="col" class="number" { (term("Columns")) } th scope="col" { (term("From")) } th scope="col" { (term("To")) } } }
-            tbody { @for (n, (at, family)) in p.families.iter().enumerate() {
-                @let (from, to, first, last) = names(*at, p.families.get(n + 1).map(|next| next.0));
-                tr {
-                    th scope="row" { (letter(n)) " " (clean(family)) }
-                    td class="number" data-of="columns" { (from) "–" (to) }
-                    td class="wide" data-of="from" { (first) }
-                    td class="wide" data-of="to" { (last) }
-                }
-            } } }
-    };
     let body = html! {
         figure {
             figcaption {
@@ -234,8 +215,7 @@ fn picture(p: &Picture) -> Option<Section> {
             }
             div class="heat" {
                 @if !named.is_empty() {
-                    svg class="names"
-                        width=(LETTERS * named.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + LETTERS)
+                    svg class="names" width=(LETTERS * longest + LETTERS)
                         height=(ABOVE + height) aria-hidden="true" focusable="false"
                         xmlns="http://www.w3.org/2000/svg" {
                         @for (at, name) in &named {
@@ -259,22 +239,56 @@ fn picture(p: &Picture) -> Option<Section> {
                     image y=(ABOVE) width="100%" height=(height) preserveAspectRatio="none" href=(source) {}
                 }
             }
-            ul class="legend" { @for (n, word) in WORDS.iter().enumerate() {
-                @let [r, g, b] = COLOURS[n];
-                @if n != usize::from(NOTHING) || p.cells.contains(&NOTHING) {
-                    li {
-                        svg width="14" height="14" aria-hidden="true" focusable="false" {
-                            rect width="14" height="14" fill={ "rgb(" (r) "," (g) "," (b) ")" } {}
-                        }
-                        " "
-                        (word)
+            (colours(p))
+        }
+        details { summary { "Which columns are what" } (scrolling("Columns of the picture, table", columns(p))) }
+    };
+    Some(Section { key: "picture".into(), title: "Hosts by rows".into(), body })
+}
+
+/// What each colour of the picture means.
+fn colours(p: &Picture) -> Markup {
+    html! {
+        ul class="legend" { @for (n, word) in WORDS.iter().enumerate() {
+            @let [r, g, b] = COLOURS[n];
+            @if n != usize::from(NOTHING) || p.cells.contains(&NOTHING) {
+                li {
+                    svg width="14" height="14" aria-hidden="true" focusable="false" {
+                        rect width="14" height="14" fill={ "rgb(" (r) "," (g) "," (b) ")" } {}
                     }
+                    " "
+                    (word)
+                }
+            }
+        } }
+    }
+}
+
+/// Which columns of the picture are what: a line for each part of the system, with its first and last row.
+fn columns(p: &Picture) -> Markup {
+    let names = |at: usize, next: Option<usize>| {
+        let last = next.unwrap_or(p.rows.len()) - 1;
+        (at + 1, last + 1, clean(&p.rows[at]).into_owned(), clean(&p.rows[last]).into_owned())
+    };
+    html! {
+        table class="stacked" {
+            thead { tr {
+                th scope="col" { (term("Part of the system")) }
+                th scope="col" class="number" { (term("Columns")) }
+                th scope="col" { (term("From")) }
+                th scope="col" { (term("To")) }
+            } }
+            tbody { @for (n, (at, family)) in p.families.iter().enumerate() {
+                @let (from, to, first, last) = names(*at, p.families.get(n + 1).map(|next| next.0));
+                tr {
+                    th scope="row" { (letter(n)) " " (clean(family)) }
+                    td class="number" data-of="columns" { (from) "–" (to) }
+                    td class="wide" data-of="from" { (first) }
+                    td class="wide" data-of="to" { (last) }
                 }
             } }
         }
-        details { summary { "Which columns are what" } (scrolling("Columns of the picture, table", ranges)) }
-    };
-    Some(Section { key: "picture".into(), title: "Hosts by rows".into(), body })
+    }
 }
 
 /// Hosts × families in per cent. The columns are letters, as in the terminal and in the picture: the names of all have

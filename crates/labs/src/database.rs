@@ -122,10 +122,7 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         let plan = Plan::new(ctx.profile, left, steps.len(), renewal);
         let described = workload.described().to_owned();
         let all = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)?;
-        all.iter().filter_map(|r| r.observation(&described)).for_each(|observation| ctx.sink.observation(observation));
-        stalls::told("database", all.iter().map(|r| (&r.params, &r.steps[..])))
-            .iter()
-            .for_each(|sentence| ctx.sink.warn(sentence));
+        tell(&all, &described, ctx.sink);
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         in_turn(ctx.sink, |sink| {
             explain(&mut workload, &measured, &course, sink)?;
@@ -195,6 +192,13 @@ fn rounds(
         }
     }
     Ok(repetitions)
+}
+
+/// Hands on what the load generators saw of every step, and says who stalled.
+fn tell(all: &[Repetitions], described: &str, sink: &mut dyn Sink) {
+    all.iter().filter_map(|r| r.observation(described)).for_each(|observation| sink.observation(observation));
+    let stalls = stalls::told("database", all.iter().map(|r| (&r.params, &r.steps[..])));
+    stalls.iter().for_each(|sentence| sink.warn(sentence));
 }
 
 fn missing(settings: &Params) -> Option<String> {

@@ -186,12 +186,16 @@ pub fn run(
             listener.finished(job, &states[job]);
         }
     }
-    // The best pace is known only now.
+    settle_all(jobs, &mut states, &paces, listener);
+    states
+}
+
+/// Makes every estimate anew at the end: the best pace is known only then.
+fn settle_all(jobs: &[Job], states: &mut [JobState], paces: &Paces, listener: &mut impl Listener) {
     for (job, state) in states.iter_mut().enumerate().filter(|(_, s)| !s.processes.is_empty()) {
-        state.settle(&paces, jobs[job].center);
+        state.settle(paces, jobs[job].center);
         listener.finished(job, state);
     }
-    states
 }
 
 /// The jobs whose interval is too wide, the widest ones first, as far as the time that is left goes. One that takes too

@@ -172,12 +172,7 @@ impl Prepared {
         let population = find();
         let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
         let begun = Instant::now();
-        let servers: Vec<i32> = population
-            .processes
-            .keys()
-            .copied()
-            .filter(|pid| population.roles.get(pid) != Some(&Role::Client))
-            .collect();
+        let servers = servers_of(&population);
         let closing = population.clone();
         let closing_pids = servers.clone();
         let window = Arc::new(OpenWindow::default());
@@ -212,6 +207,12 @@ impl Prepared {
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
     }
+}
+
+/// All processes but the clients'.
+fn servers_of(population: &Population) -> Vec<i32> {
+    let is_client = |pid: &i32| population.roles.get(pid) == Some(&Role::Client);
+    population.processes.keys().copied().filter(|pid| !is_client(pid)).collect()
 }
 
 /// How often sockets are sampled, at most, and the share of one CPU that it may take.
@@ -307,9 +308,7 @@ impl Session {
         threads.append(&mut watched.notes);
         let mut ours: BTreeSet<i32> = watched.population.processes.keys().copied().collect();
         ours.insert(std::process::id() as i32);
-        let mut limits = machine::limits(&paths, &self.groups);
-        limits.append(&mut summary::task_settings(&watched.population));
-        limits.append(&mut shaped(network::shapers()));
+        let limits = limits(&paths, &self.groups, &watched.population);
 
         let mut cpu = after.cpu_since(&self.before);
         cpu.insert("elapsed.seconds".into(), elapsed);
@@ -337,10 +336,7 @@ impl Session {
             found.push(observation("mappings", &watched.source, watched.mappings));
         }
         found.extend(sockets.map(sockets_observation));
-        found.extend(self.neighbours.map(|neighbours| {
-            let (source, totals) = neighbours.finish(&paths);
-            observation("neighbours", &source, totals)
-        }));
+        found.extend(self.neighbours.map(|neighbours| neighbours_observation(neighbours, &paths)));
         found.extend(delays.map(delays_observation));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
         Told { observations: found, recorded: watched.recorded, refused: None, sampled, events: watched.events }
@@ -357,6 +353,11 @@ fn threads_observation(watched: &mut Watched, totals: Totals) -> Observation {
     }
 }
 
+fn neighbours_observation(neighbours: Neighbours, paths: &Paths) -> Observation {
+    let (source, totals) = neighbours.finish(paths);
+    observation("neighbours", &source, totals)
+}
+
 fn delays_observation(delays: Result<Totals, String>) -> Observation {
     match delays {
         Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
@@ -370,6 +371,14 @@ fn ended<T>(thread: io::Result<JoinHandle<Result<T, String>>>, does: &str) -> Op
         Ok(thread) => thread.join().ok(),
         Err(e) => Some(Err(format!("the thread that {does} could not be started: {e}"))),
     }
+}
+
+/// What limits the subject: its control groups, its tasks' own settings, and its network.
+fn limits(paths: &Paths, groups: &Hierarchies, population: &Population) -> Totals {
+    let mut limits = machine::limits(paths, groups);
+    limits.append(&mut summary::task_settings(population));
+    limits.append(&mut shaped(network::shapers()));
+    limits
 }
 
 /// What limits or delays packets, of the network that this process is in, which need not be that of a container's

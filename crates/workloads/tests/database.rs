@@ -74,6 +74,12 @@ fn here(options: &Options) -> Result<bool, Failed> {
     }
 }
 
+/// As [`options`], where the server is here.
+fn options_here(settings: &[(&str, &str)]) -> Result<Option<Options>, Failed> {
+    let options = options(settings)?;
+    Ok(here(&options)?.then_some(options))
+}
+
 /// However busy the machine is, as many turns are told as were due, and none before its time.
 fn every_turn_of_a_desktops_tasks_is_accounted_for() -> Result<(), Failed> {
     let (_base, mut scratch) = scratch()?;
@@ -210,10 +216,7 @@ fn every_round_trip_is_stamped_while_it_is_asked_for() -> Result<(), Failed> {
         &[("mix", "write"), ("engine", "mariadb")],
         &[("engine", "postgresql")],
     ] {
-        let options = options(&[settings, &[("clients", "3")]].concat())?;
-        if !here(&options)? {
-            continue;
-        }
+        let Some(options) = options_here(&[settings, &[("clients", "3")]].concat())? else { continue };
         let embedded = options.engine.name() == "sqlite";
         let (_base, mut scratch) = scratch()?;
         let mut workload = Database::new(options, &mut scratch);
@@ -277,10 +280,7 @@ fn mariadb_with_each_storage_engine() -> Result<(), Failed> {
     for (storage, cache, mix) in [("myisam", "on", "read"), ("innodb", "off", "write"), ("aria", "off", "read")] {
         let settings =
             [("engine", "mariadb"), ("storage", storage), ("query_cache", cache), ("mix", mix), ("clients", "1,6")];
-        let options = options(&settings)?;
-        if !here(&options)? {
-            return Ok(());
-        }
+        let Some(options) = options_here(&settings)? else { return Ok(()) };
         let told = course(options)?;
         assert!(told.contains("MariaDB") && told.contains(&format!("storage={storage}")), "{told}");
         assert!(told.contains(&format!("query_cache_type={cache}")), "{told}");
@@ -302,11 +302,8 @@ fn a_bad_variable_is_told_with_the_servers_own_words() -> Result<(), Failed> {
 
 fn postgresql_reads_and_writes() -> Result<(), Failed> {
     for mix in ["read", "write"] {
-        let options =
-            options(&[("engine", "postgresql"), ("mix", mix), ("clients", "1,6"), ("server.shared_buffers", "64MB")])?;
-        if !here(&options)? {
-            return Ok(());
-        }
+        let settings = [("engine", "postgresql"), ("mix", mix), ("clients", "1,6"), ("server.shared_buffers", "64MB")];
+        let Some(options) = options_here(&settings)? else { return Ok(()) };
         let told = course(options)?;
         assert!(
             told.contains("PostgreSQL") && told.contains("shared_buffers=64MB") && told.contains("fsync=on"),
@@ -349,10 +346,7 @@ fn an_unreachable_url_is_told_in_a_sentence() -> Result<(), Failed> {
 
 /// A private server stands for the user's own.
 fn own_server(engine: &str) -> Result<(), Failed> {
-    let private = options(&[("engine", engine), ("clients", "1")])?;
-    if !here(&private)? {
-        return Ok(());
-    }
+    let Some(private) = options_here(&[("engine", engine), ("clients", "1")])? else { return Ok(()) };
     let (_base, mut outer) = scratch()?;
     let home = outer.path().to_owned();
     let mut server = Database::new(private, &mut outer);
@@ -406,10 +400,7 @@ fn killed_with_own_server(url: &str) -> Result<(), Failed> {
 }
 
 fn a_dead_server_is_an_error_and_not_a_hang() -> Result<(), Failed> {
-    let options = options(&[("engine", "mariadb"), ("clients", "2")])?;
-    if !here(&options)? {
-        return Ok(());
-    }
+    let Some(options) = options_here(&[("engine", "mariadb"), ("clients", "2")])? else { return Ok(()) };
     let (_base, mut scratch) = scratch()?;
     let mut workload = Database::new(options, &mut scratch);
     workload.start()?;

@@ -8,3 +8,4 @@ mod journeys;
 mod looks;
 mod safety;
 mod server;
+mod services;

@@ -18,6 +18,8 @@
 //! same with perf: on one guest, 320 000 samples a side, of 64 pages, 14 ns a page in the function, 49 in its caller;
 //! 90 with all the rest, where the clock said 87.)
 
+mod tally;
+
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -34,6 +36,7 @@ use crate::call::page_size;
 use crate::pace;
 use crate::probe::{Exercises, Nature, Probe, latency, table};
 use crate::session::{Session, Stop, now_ns};
+use tally::{Tally, clears, faults};
 
 /// Nanoseconds between two samples: 40 000 a second, and no multiple of anything that the loop does.
 const PERIOD_NS: u64 = 24_989;
@@ -65,78 +68,6 @@ const LONGER_NS: u64 = 617;
 
 /// Fewer samples than these say nothing.
 const MIN_SAMPLES: u64 = 100;
-
-/// Samples of one loop by what the CPU was doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Tally {
-    /// All samples of the loop.
-    all: u64,
-    /// In the function that clears pages.
-    clear: u64,
-    /// In taking the page-table lock, where the cleared page's stores are waited for.
-    stores: u64,
-    /// Below the page-fault exception, clearing included.
-    fault: u64,
-    /// Below munmap.
-    unmap: u64,
-    /// Below mmap.
-    map: u64,
-    /// In user code: the loop, and what entering and leaving the exception costs.
-    user: u64,
-}
-
-/// Whether a kernel function sets pages to zero. The architectures and versions call it differently.
-fn clears(function: &str) -> bool {
-    ["clear_page", "clear_pages", "__clear_page", "__pi_clear_page", "clear_user_highpage", "clear_huge_page", "memset"]
-        .iter()
-        .any(|name| function.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_')))
-}
-
-/// Whether an innermost chain is the taking of the page-table lock by a fault that has just cleared a page.
-fn waits_for_stores(chain: &[&str]) -> bool {
-    let lock =
-        chain.iter().take(2).any(|f| f.starts_with("_raw_spin_lock") || f.starts_with("native_queued_spin_lock"));
-    lock && chain.iter().take(4).any(|f| f.contains("pte_offset_map_lock") || f.starts_with("do_anonymous_page"))
-}
-
-/// Whether a kernel function is where a page fault enters, or handles it.
-fn faults(function: &str) -> bool {
-    [
-        "asm_exc_page_fault",
-        "exc_page_fault",
-        "do_user_addr_fault",
-        "handle_mm_fault",
-        "do_page_fault",
-        "do_translation_fault",
-        "do_mem_abort",
-        "el0_da",
-    ]
-    .contains(&function)
-}
-
-impl Tally {
-    /// Counts one sample: `chain` is the kernel's call chain by function, innermost first; empty for a sample in user
-    /// code.
-    fn add(&mut self, chain: &[&str]) {
-        let below = |part: &str| chain.iter().any(|f| f.contains(part));
-        self.all += 1;
-        match chain {
-            [] => self.user += 1,
-            _ if chain.iter().any(|f| faults(f)) => {
-                self.fault += 1;
-                // The timer's own functions may lie above the interrupted one; a huge page is cleared by a loop of its
-                // own.
-                self.clear += u64::from(
-                    chain.iter().take(3).any(|f| clears(f)) || chain.iter().any(|f| f.starts_with("folio_zero_user")),
-                );
-                self.stores += u64::from(waits_for_stores(chain));
-            }
-            _ if below("munmap") => self.unmap += 1,
-            _ if below("mmap") => self.map += 1,
-            _ => {}
-        }
-    }
-}
 
 /// CPU time of this thread: unlike the clock on the wall it stands still while another process has the CPU, as the
 /// sampler does.
@@ -471,39 +402,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_counted_where_its_call_chain_puts_it() {
-        let mut t = Tally::default();
-        t.add(&[
-            "clear_page_erms",
-            "get_page_from_freelist",
-            "handle_mm_fault",
-            "exc_page_fault",
-            "asm_exc_page_fault",
-        ]);
-        t.add(&[
-            "_raw_spin_lock",
-            "__pte_offset_map_lock",
-            "do_anonymous_page",
-            "handle_mm_fault",
-            "asm_exc_page_fault",
-        ]);
-        t.add(&[
-            "_raw_spin_lock",
-            "get_page_from_freelist",
-            "alloc_pages",
-            "vma_alloc_folio",
-            "do_anonymous_page",
-            "handle_mm_fault",
-        ]);
-        t.add(&["__lruvec_stat_mod", "handle_mm_fault", "asm_exc_page_fault"]);
-        t.add(&["free_unref_folios", "unmap_region", "__vm_munmap", "__x64_sys_munmap", "do_syscall_64"]);
-        t.add(&["mas_find", "do_mmap", "ksys_mmap_pgoff", "do_syscall_64"]);
-        t.add(&["entry_SYSCALL_64"]);
-        t.add(&[]);
-        assert_eq!(t, Tally { all: 8, clear: 1, stores: 1, fault: 4, unmap: 1, map: 1, user: 1 });
-    }
-
-    #[test]
     fn stretches_beside_a_slow_cpu_are_left_out_while_enough_remain() {
         let stretch =
             |ns: f64, pace: u64| Stretch { seen: Loop { ns, part_ns: ns / 2.0, chains: vec![vec![7]], lost: 1 }, pace };
@@ -513,17 +411,5 @@ mod tests {
         let loud = vec![stretch(100.0, 4000), stretch(120.0, 5000), stretch(140.0, 6000), stretch(190.0, 8000)];
         let ([_, b], pace) = at_pace([calm(), loud]);
         assert_eq!((b.ns, b.chains.len(), pace), (120.0, 3, 6000));
-    }
-
-    #[test]
-    fn functions_that_clear_pages_are_known_by_their_names() {
-        for name in
-            ["clear_page_erms", "clear_page_rep", "clear_page_orig", "clear_page", "__pi_clear_page", "clear_huge_page"]
-        {
-            assert!(clears(name), "{name}");
-        }
-        for name in ["clear_pageblock", "get_page_from_freelist", "memset32x", "clear_bit"] {
-            assert!(!clears(name), "{name}");
-        }
     }
 }

@@ -38,28 +38,25 @@ const BULK: f64 = 0.05;
 /// What is further from the bulk than this many times its width stands at the end.
 const BEYOND: f64 = 1.0;
 
-/// The samples of a row on a linear axis; nothing where there are none.
-pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
-    let finite = || processes.iter().flat_map(|p| &p.samples).copied().filter(|v| v.is_finite());
-    let total = finite().count();
-    if total == 0 {
-        return None;
-    }
-    let (least, greatest) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
-    let (low, high) = ends(finite().collect());
+/// The dots of a strip, as paths.
+#[derive(Default)]
+struct Dots {
+    calm: String,
+    /// Of samples that were disturbed, and of processes that were set aside.
+    hit: String,
+    /// Of what lies beyond the axis, at its ends.
+    beyond: String,
+    shown: usize,
+}
+
+/// Dots for some of all these samples, each process's in a line, which lie a step apart. `extremes` are the least and
+/// the greatest sample; then come the axis's ends.
+fn dots(processes: &[Process], total: usize, extremes: [f64; 2], [low, high]: [f64; 2], step: f64) -> Dots {
     let every = total.div_ceil(MOST).max(1);
-    let step = (24.0 / processes.len() as f64).min(5.0);
-    let height = step * processes.len() as f64 + 6.0;
-    let (mut calm, mut hit, mut beyond, mut shown) = (String::new(), String::new(), String::new(), 0);
-    let left = if least < low { format!("{} … {}", unit.format(least), unit.format(low)) } else { unit.format(low) };
-    let right = if greatest > high {
-        format!("{} … {}", unit.format(high), unit.format(greatest))
-    } else {
-        unit.format(high)
-    };
+    let mut dots = Dots::default();
     let mut at = 0;
     // Thinning keeps one of each end: they are what a reader looks for.
-    let mut kept = [least, greatest].map(Some);
+    let mut kept = extremes.map(Some);
     for (i, process) in processes.iter().enumerate() {
         let y = 3.0 + step * (i as f64 + 0.5);
         for (j, &value) in process.samples.iter().enumerate().filter(|(_, v)| v.is_finite()) {
@@ -75,17 +72,38 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
                 WIDTH / 2.0
             };
             let path = if value != within {
-                &mut beyond
+                &mut dots.beyond
             } else if process.aside || process.disturbed.contains(&(j as u32)) {
-                &mut hit
+                &mut dots.hit
             } else {
-                &mut calm
+                &mut dots.calm
             };
             // A line without length and with round ends is a dot.
             let _ = write!(path, "M{x:.0} {y:.1}h0");
-            shown += 1;
+            dots.shown += 1;
         }
     }
+    dots
+}
+
+/// The samples of a row on a linear axis; nothing where there are none.
+pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
+    let finite = || processes.iter().flat_map(|p| &p.samples).copied().filter(|v| v.is_finite());
+    let total = finite().count();
+    if total == 0 {
+        return None;
+    }
+    let (least, greatest) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let (low, high) = ends(finite().collect());
+    let step = (24.0 / processes.len() as f64).min(5.0);
+    let height = step * processes.len() as f64 + 6.0;
+    let left = if least < low { format!("{} … {}", unit.format(least), unit.format(low)) } else { unit.format(low) };
+    let right = if greatest > high {
+        format!("{} … {}", unit.format(high), unit.format(greatest))
+    } else {
+        unit.format(high)
+    };
+    let Dots { calm, hit, beyond, shown } = dots(processes, total, [least, greatest], [low, high], step);
     let picture = html! {
         div class="strip" {
             svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none"

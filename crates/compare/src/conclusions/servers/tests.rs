@@ -1,4 +1,4 @@
-use fingerpost_record::{Better, Estimate, Outcome, Process, Unit};
+use fingerpost_record::{Better, Estimate, Measurement, Outcome, Process, Unit};
 
 use super::*;
 

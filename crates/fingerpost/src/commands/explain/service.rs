@@ -10,8 +10,9 @@ use fingerpost_diagnose::{PROGRAMS, STEP, StepFigures};
 use fingerpost_labs::deciding::service::{Running, on_service};
 use fingerpost_labs::service::{self, WORKLOAD};
 use fingerpost_observe::follow::Stretch;
-use fingerpost_observe::follow::taking::FollowedService;
+use fingerpost_observe::follow::taking::{FollowedService, Recorded};
 use fingerpost_observe::session::{Prepared, RECEIVED_BYTES, RECEIVED_SECONDS, Told, label};
+use fingerpost_observe::stacks::Sampled;
 use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service as report;
@@ -75,14 +76,7 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
     if let Some(why) = refused {
         anyhow::bail!(why);
     }
-    progress.show("following its requests", 1.0);
-    let mut followed = recorded.map(|recorded| recorded.follow_service());
-    match (&mut followed, sampled) {
-        (Some(followed), Some(Ok(sampled))) => followed.paths.stacks = sampled.name(),
-        (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
-        _ => {}
-    }
-    followed.iter_mut().for_each(|followed| count_by_bytes(followed, &observations));
+    let followed = follow(recorded, sampled, &observations, &progress);
     progress.show("explaining", 1.0);
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
@@ -116,6 +110,25 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
     }
     let kept = writer.finish(&run).map_err(|e| e.to_string());
     Ok(Explained { explanation, run, kept, joined: joined.map_err(|e| e.to_string()) })
+}
+
+/// Follows the requests that were recorded, names the functions that had the CPU meanwhile, and has all of the requests
+/// counted.
+fn follow(
+    recorded: Option<Recorded>,
+    sampled: Option<Result<Sampled, String>>,
+    observations: &[Observation],
+    progress: &Progress,
+) -> Option<FollowedService> {
+    progress.show("following its requests", 1.0);
+    let mut followed = recorded.map(|recorded| recorded.follow_service());
+    match (&mut followed, sampled) {
+        (Some(followed), Some(Ok(sampled))) => followed.paths.stacks = sampled.name(),
+        (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
+        _ => {}
+    }
+    followed.iter_mut().for_each(|followed| count_by_bytes(followed, observations));
+    followed
 }
 
 /// Has the kernel's account of the bytes that its connections received tell how many requests came in all of the time.
