@@ -29,7 +29,7 @@ build:
 test: install-test-tools
 	cargo test --workspace --lib --bins --tests --locked --no-fail-fast
 
-# What fits an hour of the benchmarks, into bench/RESULTS.md; some need root.
+# What fits an hour of the benchmarks (bench/results list), into bench/RESULTS.md; some need root.
 bench: build
 	bench/results run; status=$$?; bench/results table && exit $$status
 

@@ -23,10 +23,9 @@ LONGEST_ATTACH, MOST_MEMORY = 1.0, 200e6
 THREADS = 500
 
 
-def attach(args, program):
+def attach(args, program, result):
     """Time from the command's start until the first window may open, as its record tells, and its memory at most, as
     the kernel tells."""
-    told, misses = {}, []
     cases = [(name, SERVERS[name], None) for name in args.wanted()]
     if any(fnmatch.fnmatch("mariadb", only) for only in args.only.split(",")):
         cases.append((f"mariadb with {THREADS} connections", SERVERS["mariadb"], THREADS))
@@ -47,15 +46,13 @@ def attach(args, program):
             print(f"{name}: skipped: {e}", flush=True)
             continue
         seconds, beyond = look.total("attach.seconds"), look.took - args.seconds
-        told[name] = {"attach": seconds, "beyond": beyond, "memory": look.peak, "threads": running, "cpu": look.cpu}
         print(f"{name}: attached after {seconds:.2f} s ({running} threads in its first process), "
               f"{beyond:.1f} s beyond the watching in all, "
               f"{look.peak / 1e6:.0f} MB at most, {look.cpu:.1f} CPU seconds", flush=True)
-        if seconds > LONGEST_ATTACH:
-            misses.append(f"{name}: {seconds:.2f} s to attach")
-        if look.peak > MOST_MEMORY:
-            misses.append(f"{name}: {look.peak / 1e6:.0f} MB")
-    return {"summary": told, "misses": misses}
+        result.row(f"{name}: attached after", seconds, "s", aim=f"at most {LONGEST_ATTACH:g}",
+                   met=seconds <= LONGEST_ATTACH)
+        result.row(f"{name}: memory at most", look.peak / 1e6, "MB", aim=f"at most {MOST_MEMORY / 1e6:g}",
+                   met=look.peak <= MOST_MEMORY)
 
 
 BPF = {"x86_64": 321, "aarch64": 280}
@@ -94,9 +91,9 @@ def traces():
     return processes | found, kernel_programs()
 
 
-def kill(args, program):
+def kill(args, program, result):
     """The command is killed at any moment of its life; a moment later nothing is left, and the server answers."""
-    chance, misses, took = random.Random(7), [], []
+    chance, clean, took = random.Random(7), 0, []
     with SERVERS["nginx"]() as started, tempfile.TemporaryDirectory() as work:
         load = During(started.light, args.kills * 7 + 5)
         time.sleep(1)
@@ -120,10 +117,13 @@ def kill(args, program):
                 print(f"killed after {at:.2f} s, with {held} programs in the kernel: "
                       f"{'nothing left' if not any(left) else f'LEFT {left}'} after {1e3 * took[-1]:.0f} ms",
                       flush=True)
+                clean += not any(left)
                 if any(left):
-                    misses.append(f"killed after {at:.2f} s: {sorted(left[0])} and {len(left[1])} programs are left")
+                    result.note(f"killed after {at:.2f} s: {sorted(left[0])} and {len(left[1])} programs are left")
         finally:
             tool = load.told()
     print(f"{args.kills} kills, clean after {1e3 * statistics.median(took):.0f} ms in the median, "
           f"{1e3 * max(took):.0f} ms at most; the load went on: {tool.requests:.0f} requests", flush=True)
-    return {"summary": {"kills": args.kills, "clean_ms": [round(1e3 * t) for t in took]}, "misses": misses}
+    result.share("kills that left nothing", clean, args.kills, "all", clean == args.kills)
+    for what, value in (("median", statistics.median(took)), ("longest", max(took))):
+        result.row(f"until nothing was left, {what}", 1e3 * value, "ms")

@@ -33,6 +33,9 @@ from .look import Look  # noqa: E402
 from .servers import SERVERS  # noqa: E402
 
 COST = 0.02
+# What the ratios of `server_cost` are called.
+WORDS = {"watched": "while watched", "whole": "from start to end of the command", "without": "where nobody watched",
+         "windows": "by windows", "between": "by as many moments between windows"}
 # Between stretches nobody watches for as long as a stretch, and as long again as a command takes to begin or end.
 MARGIN = 0.3
 EVERY = 0.01
@@ -169,8 +172,8 @@ def without_pace(throughput, pace, stretches):
     return lambda begin, end: throughput.rate(begin, end) / (1 + share * (pace.between(begin, end) / usual - 1))
 
 
-def cost(args, program):
-    told, misses = {}, []
+def cost(args, program, result):
+    told = {}
     for server in args.wanted():
         try:
             ratios = server_cost(program, server, args.pairs, args.seconds, args.load)
@@ -188,11 +191,13 @@ def cost(args, program):
               f"command, {words['without']} where nobody watched, {args.pairs} of each, {args.seconds} s; its windows "
               f"took {words['windows']}, "
               f"as many moments between windows {words['between']}", flush=True)
-        loss = found["watched"]["loss"]
-        if loss > COST:
-            misses.append(f"{server}: {100 * loss:.1f} % less throughput while watched")
+        for name, f in found.items():
+            asked = (f"at most {lib.percent(COST, 0)}", f["loss"] <= COST) if name == "watched" else (None, None)
+            if not result.row(f"{server}: less throughput, {WORDS[name]}, {f['looks']} looks", 100 * f["loss"], "%",
+                              100 * f["low"], 100 * f["high"], *asked):
+                print(f"MISSED {server}: {100 * f['loss']:.1f} % less throughput while watched")
     if told:
         losses = [f["watched"]["loss"] for f in told.values()]
         print(f"median of the servers: {100 * statistics.median(losses):.1f} % less throughput while watched, "
               f"at worst {100 * max(losses):.1f} %")
-    return {"summary": told, "misses": misses}
+        result.row("median of the servers: less throughput while watched", 100 * statistics.median(losses), "%")

@@ -125,6 +125,8 @@ SAYS = {("one slow in a hundred", "nginx before nginx"): r"another process's cod
 TRIALS_EACH = 3
 # Requests that take so many times as long are slower than a load varies by itself.
 LEAST_EFFECT = 1.15
+# Of trials that must be right.
+SHARE = 0.9
 
 
 def trials(seed=SEED):
@@ -177,13 +179,13 @@ def judged(trouble, says, look, told):
             "named": any(name in look.text for name in wanted) if trouble.neighbour else None}
 
 
-def trouble(args, program):
+def trouble(args, program, result):
     servers = args.only.split(",")
     chosen = [t for t in trials(args.seed)
               if fnmatch.fnmatch(t[0], args.kinds) and any(fnmatch.fnmatch(t[1], only) for only in servers)]
     chosen = [t for t in chosen
               if args.which == "all" or t[3] == (args.which == "apart")][args.skip:args.skip + args.most]
-    rows, misses = [], []
+    rows, none = [], 0
     for kind, server, seed, apart in chosen:
         try:
             row = one(program, kind, server, seed, args.seconds, args.keep)
@@ -192,6 +194,7 @@ def trouble(args, program):
             continue
         if row["slower"] and row["slower"] < LEAST_EFFECT:
             print(f"no trial: {kind}, {server} ({seed}): {row['slower']:.2f} times as slow with it", flush=True)
+            none += 1
             continue
         rows.append({"kind": kind, "seed": seed, "apart": apart, **row})
         verdict = ("right" if row["first"] and row["named"] is not False else
@@ -202,17 +205,22 @@ def trouble(args, program):
         of = [r for r in rows if r["apart"] == apart]
         if of:
             first, named = [r["first"] for r in of], [r["named"] for r in of if r["named"] is not None]
-            words = (f"{'kept apart' if apart else 'tuned on'}: named first in {sum(first)} of {len(first)}, "
-                     f"the neighbour in {sum(named)} of {len(named)}")
-            print(words, flush=True)
-            if sum(first) < 0.9 * len(first) or sum(named) < 0.9 * len(named):
-                misses.append(words)
-    return {"summary": rows, "misses": misses}
+            which = "kept apart" if apart else "tuned on"
+            print(f"{which}: named first in {sum(first)} of {len(first)}, the neighbour in {sum(named)} of "
+                  f"{len(named)}", flush=True)
+            for what, right in (("named first", first), ("the neighbour named", named)):
+                result.share(f"{which}: {what}", sum(right), len(right), f"at least {lib.percent(SHARE, 0)}",
+                             sum(right) >= SHARE * len(right))
+    for kind in KINDS:
+        if of := [r["first"] for r in rows if r["kind"] == kind]:
+            result.share(f"{kind}: named first", sum(of), len(of))
+    result.note(f"no trials, as nobody was slowed: {none}")
+    result.details = rows
 
 
-def healthy(args, program):
+def healthy(args, program, result):
     """Services whose load leaves most of the machine idle, and that nothing troubles."""
-    chance, rows, misses = random.Random(args.seed), [], []
+    chance, rows = random.Random(args.seed), []
     names = args.wanted()
     for n in range(args.trials):
         server, pause = names[n % len(names)], chance.randint(6, 40)
@@ -238,6 +246,6 @@ def healthy(args, program):
     guilty = sum(any(status == "guilty" for _, status in r["accused"]) for r in rows)
     some = sum(bool(r["accused"]) for r in rows)
     print(f"{len(rows)} healthy services: somebody guilty in {guilty}, suspected or guilty in {some}", flush=True)
-    if some:
-        misses.append(f"of {len(rows)} healthy services {some} have an accused")
-    return {"summary": rows, "misses": misses}
+    result.share("services with somebody guilty", guilty, len(rows))
+    result.share("services with somebody guilty or suspected", some, len(rows), "none", not some)
+    result.details = rows

@@ -4,7 +4,6 @@ import fnmatch
 import json
 import os
 import random
-import statistics
 import subprocess
 import tempfile
 import time
@@ -13,6 +12,7 @@ import lib
 
 from . import common
 
+ASKS = "Followed requests against the load generator's own account"
 COUNT, LATENCY, STEP, MEDIAN = 0.01, 0.05, 0.10, 0.05
 LENGTHS = {"budget": ["--budget", "8"], "quick": ["--profile", "quick"]}
 
@@ -103,7 +103,7 @@ def arguments(parser):
     parser.add_argument("--list", action="store_true", help="print the matrix, and measure nothing")
 
 
-def run(args):
+def run(args, result):
     chosen = [(name, words) for name, words in matrix() if fnmatch.fnmatch(name, args.only)]
     if not chosen:
         raise common.Failed(f"nothing in the matrix matches {args.only}; see --list")
@@ -142,23 +142,27 @@ def run(args):
             print(f"{label}: {figures['followed']} followed, {shown}, "
                   f"{lib.percent(figures['not_followed'])} not followed"
                   + "".join(f"; MISSED: {w}" for w in wrong), flush=True)
-    return summary(steps, misses, left_out)
+    summary(steps, misses, left_out, result)
 
 
-def summary(steps, misses, left_out):
-    if not steps:
-        return {"misses": misses or ["nothing was measured"], "steps": [], "left_out": left_out}
-    told = {}
-    for key in ("count", "p50", "p99", "not_followed"):
+def summary(steps, misses, left_out, result):
+    for miss in misses:
+        result.note(miss, missed=True)
+    if not steps and not misses:
+        result.note("nothing was measured", missed=True)
+    for key, name, worst in (("count", "count, off the generator's", COUNT), ("p50", "p50, off", LATENCY),
+                             ("p99", "p99, off", LATENCY), ("not_followed", "not followed", STEP)):
         values = [abs(s[key]) for s in steps if key in s]
         if not values:
             continue
-        low, high = lib.interval(values)
-        told[key] = {"median": statistics.median(values), "low": low, "high": high, "worst": max(values)}
-        print(f"{key}: median {lib.percent(told[key]['median'])} ({100 * low:.1f} to {100 * high:.1f}), "
+        median, low, high = lib.median(values)
+        asked = (f"at most {lib.percent(MEDIAN, 0)}", median <= MEDIAN) if key == "not_followed" else (None, None)
+        result.row(f"{name}, median of {len(values)} steps", 100 * median, "%", 100 * low, 100 * high, *asked)
+        result.row(f"{name}, worst step", 100 * max(values), "%", aim=f"at most {lib.percent(worst, 0)}",
+                   met=max(values) <= worst)
+        print(f"{key}: median {lib.percent(median)} ({100 * low:.1f} to {100 * high:.1f}), "
               f"worst {lib.percent(max(values))}, {len(values)} steps")
-    if told["not_followed"]["median"] > MEDIAN:
-        misses.append(f"{lib.percent(told['not_followed']['median'])} not followed in the median step")
     if left_out:
         print(f"left out: {', '.join(left_out)}")
-    return {"misses": misses, "summary": told, "steps": steps, "left_out": left_out}
+        result.note(f"left out: {', '.join(left_out)}")
+    result.details = {"steps": steps}

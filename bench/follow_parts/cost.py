@@ -2,13 +2,13 @@
 
 import fnmatch
 import random
-import statistics
 import subprocess
 
 import lib
 
 from . import common
 
+ASKS = "Throughput lost to following"
 DEFAULT, WORST = 0.02, 0.05
 SECONDS = 3
 # Pairs within one load, before the next server has its turn, so that drift of the host hits all alike.
@@ -43,7 +43,7 @@ def arguments(parser):
                              "(tracing)")
 
 
-def run(args):
+def run(args, result):
     wanted = [n for n in SERVERS if fnmatch.fnmatch(n, args.only)]
     if not wanted:
         raise common.Failed(f"nothing matches {args.only}; it is one of {', '.join(SERVERS)}")
@@ -56,16 +56,12 @@ def run(args):
             new = pairs(program, SERVERS[name][1], args.level, count, args.seconds)
             ratios[name] += new
             print(f"{name}: {' '.join(f'{r:.3f}' for r in new)}", flush=True)
-    told, misses = {}, []
     for name, values in ratios.items():
         most = SERVERS[name][0]
-        loss = [1 - v for v in values]
-        median, (low, high) = statistics.median(loss), lib.interval(loss)
-        told[name] = {"loss": median, "low": low, "high": high, "pairs": len(values), "most": most}
-        good = median <= most
+        median, low, high = lib.median([1 - v for v in values])
+        good = result.row(f"{name}: less throughput, {len(values)} pairs of {args.seconds:g} s by {args.level}",
+                          100 * median, "%", 100 * low, 100 * high, f"at most {lib.percent(most, 0)}", median <= most)
         print(f"{name}: {100 * median:.1f} % less throughput ({100 * low:.1f} to {100 * high:.1f}, "
               f"{len(values)} pairs; at most {100 * most:.0f}): "
               f"{'reached' if good else 'MISSED'}")
-        if not good:
-            misses.append(f"{name}: {100 * median:.1f} % less throughput")
-    return {"misses": misses, "level": args.level, "seconds_a_stretch": args.seconds, "summary": told}
+    result.details = ratios

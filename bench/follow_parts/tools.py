@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import re
-import statistics
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ import lib
 
 from . import common, server
 
+ASKS = "Followed requests against perf's sums of the same seconds"
 WITHIN = 0.10
 # Calls between the request's reading and its answer; `writev` has the head, which waits for the file that `sendfile`
 # sends.
@@ -119,22 +119,19 @@ def arguments(parser):
                         help="let CPUs idle between requests, though perf may lose what happens then")
 
 
-def run(args):
+def run(args, result):
     program = common.example("follow")
-    ratios, misses = {}, []
+    ratios = {}
     for _ in range(args.rounds):
         for name, ours, theirs in pairs(*same_seconds(program, args.seconds, args.idle)):
             ratios.setdefault(name, []).append(ours / theirs if theirs else float("inf"))
             print(f"{name}: {1e6 * ours:.2f} µs a request, by perf {1e6 * theirs:.2f} µs", flush=True)
     if not ratios:
         raise common.Failed("nothing was large enough to be compared")
-    told = {}
     for name, values in ratios.items():
-        median, (low, high) = statistics.median(values), lib.interval(values)
-        told[name] = {"median": median, "low": low, "high": high, "rounds": len(values)}
-        good = abs(median - 1) <= WITHIN
+        median, low, high = lib.median(values)
+        good = result.row(f"{name}, of perf's, {len(values)} rounds", median, low=low, high=high,
+                          aim=f"within {lib.percent(WITHIN, 0)}", met=abs(median - 1) <= WITHIN)
         print(f"{name}: {median:.3f} of perf's ({low:.3f} to {high:.3f}, {len(values)} rounds): "
               f"{'reached' if good else 'MISSED'}")
-        if not good:
-            misses.append(f"{name}: {median:.3f} of perf's")
-    return {"misses": misses, "summary": told}
+    result.details = ratios

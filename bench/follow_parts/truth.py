@@ -9,6 +9,7 @@ import lib
 
 from . import common
 
+ASKS = "Followed requests against the log of a server that stamps its own stages"
 MEDIAN, WORST = 0.03, 0.10
 LOCKS = {"lock_works", "lock_syncs", "lock_starves"}
 PEERS = {"peer_sleeps", "peer_works"}
@@ -121,7 +122,7 @@ def arguments(parser):
     parser.add_argument("--dir", help="where the server's files are, on a disk (default: a temporary directory)")
 
 
-def run(args):
+def run(args, result):
     if args.saved:
         lines = open(args.saved).read().splitlines()
     else:
@@ -129,17 +130,19 @@ def run(args):
     trials = [json.loads(line) for line in lines if line.strip()]
     if not trials:
         raise common.Failed("there is no trial")
-    rows, misses = [], []
+    rows = []
     for trial in trials:
         row, wrong = judge(trial)
         rows.append(row)
-        misses += [f"seed {trial['seed']}: {w}" for w in wrong]
+        for w in wrong:
+            result.note(f"seed {trial['seed']}: {w}", missed=True)
         worst = max(((abs(d), k) for k, d in row["all"].items()), default=(0, ""))
         print(f"seed {trial['seed']}: {row['followed']} of {row['requests']} requests, "
               f"furthest {100 * worst[0]:.1f} points ({worst[1]})"
               + "".join(f"; MISSED: {w}" for w in wrong), flush=True)
-    told = {which: table(rows, which, misses) for which in ("all", "slow")}
-    return {"misses": misses, "summary": told, "trials": rows}
+    for which in ("all", "slow"):
+        table(rows, which, result)
+    result.details = rows
 
 
 def measured(args):
@@ -185,23 +188,24 @@ def judge(trial):
     return row, wrong
 
 
-def table(rows, which, misses):
-    told = {}
+def table(rows, which, result):
     for leaf in LEAVES:
         values = [abs(row[which][leaf]) for row in rows if leaf in row[which]]
         if not values:
             continue
-        median, (low, high) = statistics.median(values), lib.interval(values)
-        told[leaf] = {"median": median, "low": low, "high": high, "worst": max(values), "trials": len(values)}
-        verdict = "reached" if median <= MEDIAN and max(values) <= WORST else "MISSED"
+        median, low, high = lib.median(values)
+        good = [result.row(f"{which}, {leaf}: median of {len(values)} trials", 100 * median, "points", 100 * low,
+                           100 * high, f"at most {100 * MEDIAN:g}", median <= MEDIAN),
+                result.row(f"{which}, {leaf}: worst trial", 100 * max(values), "points",
+                           aim=f"at most {100 * WORST:g}", met=max(values) <= WORST)]
+        verdict = "reached" if all(good) else "MISSED"
         print(f"{which}, {leaf}: median {100 * median:.2f} points ({100 * low:.2f} to {100 * high:.2f}), "
               f"worst {100 * max(values):.1f}, "
               f"{len(values)} trials: {verdict}")
-        if median > MEDIAN:
-            misses.append(f"{leaf}, {which}: median {100 * median:.2f} points")
     left_open = [row["open"][which] for row in rows if which in row["open"]]
     if left_open:
+        result.row(f"{which}: what the server's log leaves open of a leaf, median trial",
+                   100 * statistics.median(left_open), "points")
         print(f"{which}: what the server's log leaves open of a leaf is "
               f"{100 * statistics.median(left_open):.2f} points in the median trial, "
               f"{100 * max(left_open):.1f} at most")
-    return told
