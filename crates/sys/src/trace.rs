@@ -2,60 +2,22 @@
 
 use std::fs;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use perf_event_open_sys::bindings::{self, perf_event_attr, perf_event_mmap_page};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::map::{Mapping, READ_WRITE};
 use crate::procfs::parse_list;
 use crate::system::{done, made, page_bytes};
 
-/// `struct perf_event_attr` as of version 5 (112 bytes), which every kernel since 4.1 takes.
-#[repr(C)]
-#[derive(Default)]
-pub(crate) struct Attr {
-    pub(crate) kind: u32,
-    pub(crate) size: u32,
-    pub(crate) config: u64,
-    pub(crate) sample_period: u64,
-    pub(crate) sample_type: u64,
-    pub(crate) read_format: u64,
-    pub(crate) flags: u64,
-    /// Wake-ups, breakpoints, further configuration, branches.
-    pub(crate) unused: [u64; 4],
-    pub(crate) sample_regs_user: u64,
-    pub(crate) sample_stack_user: u32,
-    pub(crate) clockid: i32,
-    /// Registers in interrupts, and from version 5 on the auxiliary ring and the depth of stacks.
-    pub(crate) unused_too: [u64; 2],
-}
-
-// Numbers of linux/perf_event.h.
-pub(crate) const TYPE_SOFTWARE: u32 = 1;
-const TYPE_TRACEPOINT: u32 = 2;
-pub(crate) const CONFIG_CPU_CLOCK: u64 = 0;
-pub(crate) const SAMPLE_TID: u64 = 1 << 1;
-pub(crate) const SAMPLE_TIME: u64 = 1 << 2;
-pub(crate) const SAMPLE_CALLCHAIN: u64 = 1 << 5;
-const SAMPLE_RAW: u64 = 1 << 10;
-pub(crate) const FLAG_DISABLED: u64 = 1;
-pub(crate) const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-pub(crate) const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
-pub(crate) const FLAG_EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
-pub(crate) const FLAG_USE_CLOCKID: u64 = 1 << 25;
-const FLAG_FD_CLOEXEC: u64 = 1 << 3;
-pub(crate) const RECORD_LOST: u32 = 2;
-pub(crate) const RECORD_SAMPLE: u32 = 9;
-const IOC_ENABLE: libc::Ioctl = 0x2400;
-const IOC_DISABLE: libc::Ioctl = 0x2401;
-const IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
-const IOC_SET_FILTER: libc::Ioctl = 0x4008_2406;
-/// Places of `data_head`, `data_tail`, `data_offset` and `data_size` in the ring's first page.
-const HEAD: usize = 1024;
-const TAIL: usize = 1032;
-const DATA_OFFSET: usize = 1040;
-const DATA_SIZE: usize = 1048;
+// Places in the ring's first page.
+const HEAD: usize = offset_of!(perf_event_mmap_page, data_head);
+const TAIL: usize = offset_of!(perf_event_mmap_page, data_tail);
+const DATA_OFFSET: usize = offset_of!(perf_event_mmap_page, data_offset);
+const DATA_SIZE: usize = offset_of!(perf_event_mmap_page, data_size);
 
 /// One sample as the ring gives it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -156,7 +118,7 @@ impl Rings {
 
 impl Ring {
     /// A ring of one event of this CPU. `bytes` is its size, rounded up to a power of two pages.
-    pub(crate) fn of_one(cpu: usize, attr: &Attr, bytes: usize) -> io::Result<Ring> {
+    pub(crate) fn of_one(cpu: usize, attr: &perf_event_attr, bytes: usize) -> io::Result<Ring> {
         Ring::of_event(perf_event_open(attr, ANY, cpu as i32, ANY)?, cpu, bytes)
     }
 
@@ -174,7 +136,7 @@ impl Ring {
         let mut ring = Ring::of_event(open_event(first, cpu, None)?, cpu, bytes)?;
         for point in others {
             let event = open_event(point, cpu, ring.events.first())?;
-            ioctl(&event, IOC_SET_OUTPUT, ring.events[0].as_raw_fd() as usize)?;
+            ioctl(&event, bindings::SET_OUTPUT, ring.events[0].as_raw_fd() as usize)?;
             ring.events.push(event);
         }
         Ok(ring)
@@ -239,8 +201,8 @@ pub(crate) fn each_sample(mut bytes: &[u8], take: &mut impl FnMut(u16, &[u8])) -
         let (record, rest) = bytes.split_at(size);
         bytes = rest;
         match kind {
-            RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
-            RECORD_SAMPLE => take(flags, &record[8..]),
+            bindings::PERF_RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
+            bindings::PERF_RECORD_SAMPLE => take(flags, &record[8..]),
             _ => {}
         }
     }
@@ -280,19 +242,13 @@ impl Iterator for Words<'_> {
 /// Opens an event of one CPU. The first of a CPU leads the others' group and is switched off: none of them flows until
 /// it does.
 fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
-    let attr = Attr {
-        kind: TYPE_TRACEPOINT,
-        config: u64::from(point.id),
-        sample_period: 1,
-        sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW,
-        flags: if leader.is_none() { FLAG_DISABLED } else { 0 } | FLAG_USE_CLOCKID,
-        clockid: libc::CLOCK_MONOTONIC,
-        ..Attr::default()
-    };
+    let sample = bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW;
+    let mut attr = timed(attributes(bindings::PERF_TYPE_TRACEPOINT, point.id.into(), 1, sample));
+    attr.set_disabled(leader.is_none().into());
     let event = perf_event_open(&attr, ANY, cpu as i32, leader.map_or(ANY, AsRawFd::as_raw_fd))?;
     if let Some(filter) = &point.filter {
         let text = std::ffi::CString::new(filter.as_str())?;
-        ioctl(&event, IOC_SET_FILTER, text.as_ptr() as usize)?;
+        ioctl(&event, bindings::SET_FILTER, text.as_ptr() as usize)?;
     }
     Ok(event)
 }
@@ -300,32 +256,48 @@ fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result
 /// Whatever thread or CPU, or no group.
 pub(crate) const ANY: libc::c_int = -1;
 
+/// What the kernel is told of an event: its kind, what of it, after how many a sample is taken (0 for none), and what is
+/// in one.
+pub(crate) fn attributes(kind: u32, config: u64, sample_period: u64, sample: u32) -> perf_event_attr {
+    // The structure as of version 5, which every kernel since 4.1 takes.
+    let size = bindings::PERF_ATTR_SIZE_VER5;
+    let mut attr = perf_event_attr { type_: kind, size, config, sample_type: sample.into(), ..Default::default() };
+    attr.sample_period = sample_period;
+    attr
+}
+
+/// The same with times on the monotonic clock.
+pub(crate) fn timed(mut attr: perf_event_attr) -> perf_event_attr {
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr
+}
+
 /// Opens an event of a thread (0 is the calling one) on a CPU, in the group of this leader.
 pub(crate) fn perf_event_open(
-    attr: &Attr,
+    attr: &perf_event_attr,
     thread: libc::c_int,
     cpu: libc::c_int,
     leader: libc::c_int,
 ) -> io::Result<OwnedFd> {
-    let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
-    // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain
-    // numbers.
-    let fd = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(&attr), thread, cpu, leader, FLAG_FD_CLOEXEC)
-    };
-    // SAFETY: the kernel makes a new descriptor.
-    unsafe { made(fd as libc::c_int) }
+    // The kernel writes the size that it expects into what it does not take.
+    let (mut attr, flags) = (*attr, bindings::PERF_FLAG_FD_CLOEXEC.into());
+    // SAFETY: the attr is initialised and outlives the call; the rest are plain numbers. The kernel makes a new
+    // descriptor.
+    unsafe { made(perf_event_open_sys::perf_event_open(&mut attr, thread, cpu, leader, flags)) }
 }
 
-pub(crate) fn ioctl(event: &impl AsRawFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
+/// One of the requests that the bindings name, whose own functions take the period by value where the kernel reads it
+/// from a pointer.
+pub(crate) fn ioctl(event: &impl AsRawFd, request: u32, argument: usize) -> io::Result<()> {
     // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as
     // the request wants.
-    done(unsafe { libc::ioctl(event.as_raw_fd(), request, argument) }).map(drop)
+    done(unsafe { libc::ioctl(event.as_raw_fd(), request as libc::Ioctl, argument) }).map(drop)
 }
 
 /// Lets an event flow, or stops it.
 pub(crate) fn switch(event: &impl AsRawFd, on: bool, argument: usize) -> io::Result<()> {
-    ioctl(event, if on { IOC_ENABLE } else { IOC_DISABLE }, argument)
+    ioctl(event, if on { bindings::ENABLE } else { bindings::DISABLE }, argument)
 }
 
 /// The CPUs that are online.
@@ -350,11 +322,12 @@ pub fn monotonic_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bindings::{PERF_RECORD_LOST, PERF_RECORD_SAMPLE};
 
     fn sample(time: u64, tid: u32, data: &[u8]) -> Vec<u8> {
         let size = (28 + data.len()).next_multiple_of(8);
         let mut r = Vec::new();
-        r.extend(RECORD_SAMPLE.to_ne_bytes());
+        r.extend(PERF_RECORD_SAMPLE.to_ne_bytes());
         r.extend(0u16.to_ne_bytes());
         r.extend((size as u16).to_ne_bytes());
         r.extend(tid.to_ne_bytes());
@@ -370,7 +343,7 @@ mod tests {
     fn records_are_walked_lost_ones_counted_and_a_torn_end_ignored() {
         let mut bytes = sample(7, 42, &[5, 0, 1, 2]);
         let mut lost = Vec::new();
-        lost.extend(RECORD_LOST.to_ne_bytes());
+        lost.extend(PERF_RECORD_LOST.to_ne_bytes());
         lost.extend(0u16.to_ne_bytes());
         lost.extend(24u16.to_ne_bytes());
         lost.extend(1u64.to_ne_bytes());
@@ -395,6 +368,7 @@ mod tests {
 
     #[test]
     fn the_attributes_have_the_size_that_the_kernel_expects() {
-        assert_eq!(size_of::<Attr>(), 112);
+        let attr = attributes(0, 0, 0, 0);
+        assert_eq!((attr.size, offset_of!(perf_event_attr, aux_sample_size)), (112, 112), "what came after version 5");
     }
 }

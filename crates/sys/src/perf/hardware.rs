@@ -3,14 +3,12 @@
 
 use std::io;
 
+use perf_event_open_sys::bindings::{PERF_SAMPLE_PERIOD, PERF_SAMPLE_TID, PERF_SAMPLE_TIME};
+
 use super::Event;
 use super::refusal::Refusal;
-use crate::trace::{
-    Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, Ring, SAMPLE_TID, SAMPLE_TIME,
-    Words, each_sample, online_cpus, switch,
-};
+use crate::trace::{Ring, Words, attributes, each_sample, online_cpus, switch, timed};
 
-const SAMPLE_PERIOD: u64 = 1 << 8;
 /// Bytes of one event's ring on one CPU.
 const RING: usize = 64 << 10;
 
@@ -85,15 +83,10 @@ impl HardwareSampler {
 
 fn rings_of(event: Event, period: u64) -> io::Result<Vec<Ring>> {
     let (kind, config) = event.kind_and_config();
-    let attr = Attr {
-        kind,
-        config,
-        sample_period: period,
-        sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD,
-        flags: FLAG_DISABLED | FLAG_USE_CLOCKID | FLAG_EXCLUDE_HYPERVISOR | FLAG_EXCLUDE_IDLE,
-        clockid: libc::CLOCK_MONOTONIC,
-        ..Attr::default()
-    };
+    let mut attr = timed(attributes(kind, config, period, PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD));
+    attr.set_disabled(1);
+    attr.set_exclude_hv(1);
+    attr.set_exclude_idle(1);
     online_cpus()?.into_iter().map(|cpu| Ring::of_one(cpu, &attr, RING)).collect()
 }
 
@@ -113,7 +106,7 @@ fn sample(event: Event, body: &[u8]) -> Option<Counted> {
 mod tests {
     use super::super::tests::record;
     use super::*;
-    use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
+    use perf_event_open_sys::bindings::{PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE};
 
     fn recorded() -> Vec<u8> {
         let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());

@@ -14,18 +14,10 @@ use std::os::fd::AsRawFd;
 
 pub use refusal::{Circumstances, Refusal};
 
-use crate::procfs::Paths;
-use crate::trace::{ANY, Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, TYPE_SOFTWARE, perf_event_open, switch};
+use perf_event_open_sys::bindings::{self, PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE, PERF_TYPE_SOFTWARE};
 
-// Numbers of linux/perf_event.h.
-const TYPE_HARDWARE: u32 = 0;
-const TYPE_CACHE: u32 = 3;
-const FLAG_INHERIT: u64 = 1 << 1;
-const FLAG_EXCLUDE_USER: u64 = 1 << 4;
-const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
-const FORMAT_TIME_ENABLED: u64 = 1 << 0;
-const FORMAT_TIME_RUNNING: u64 = 1 << 1;
-const IOC_FLAG_GROUP: usize = 1;
+use crate::procfs::Paths;
+use crate::trace::{ANY, attributes, perf_event_open, switch};
 
 /// What can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,15 +38,19 @@ pub enum Event {
 
 impl Event {
     fn kind_and_config(self) -> (u32, u64) {
-        match self {
-            Self::Cycles => (TYPE_HARDWARE, 0),
-            Self::Instructions => (TYPE_HARDWARE, 1),
-            Self::CacheMisses => (TYPE_HARDWARE, 3),
-            // cache | operation << 8 | result << 16: the data TLB is 3, a read is 0, a miss is 1.
-            Self::DataTlbMisses => (TYPE_CACHE, 3 | (1 << 16)),
-            Self::TaskClock => (TYPE_SOFTWARE, 1),
-            Self::PageFaults => (TYPE_SOFTWARE, 2),
-        }
+        /// Cache, operation and result: loads of the data TLB that missed.
+        const TLB_MISSES: u32 = bindings::PERF_COUNT_HW_CACHE_DTLB
+            | bindings::PERF_COUNT_HW_CACHE_OP_READ << 8
+            | bindings::PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
+        let (kind, config) = match self {
+            Self::Cycles => (PERF_TYPE_HARDWARE, bindings::PERF_COUNT_HW_CPU_CYCLES),
+            Self::Instructions => (PERF_TYPE_HARDWARE, bindings::PERF_COUNT_HW_INSTRUCTIONS),
+            Self::CacheMisses => (PERF_TYPE_HARDWARE, bindings::PERF_COUNT_HW_CACHE_MISSES),
+            Self::DataTlbMisses => (PERF_TYPE_HW_CACHE, TLB_MISSES),
+            Self::TaskClock => (PERF_TYPE_SOFTWARE, bindings::PERF_COUNT_SW_TASK_CLOCK),
+            Self::PageFaults => (PERF_TYPE_SOFTWARE, bindings::PERF_COUNT_SW_PAGE_FAULTS),
+        };
+        (kind, config.into())
     }
 }
 
@@ -141,7 +137,9 @@ impl EventSet {
 
     /// Starts counting, from where it stood, or stops it.
     pub fn switch(&self, on: bool) -> io::Result<()> {
-        self.leaders.iter().try_for_each(|leader| switch(&self.counters[*leader], on, IOC_FLAG_GROUP))
+        self.leaders
+            .iter()
+            .try_for_each(|leader| switch(&self.counters[*leader], on, bindings::PERF_IOC_FLAG_GROUP as usize))
     }
 
     /// Reads every counter, in the order in which they were opened.
@@ -152,16 +150,13 @@ impl EventSet {
 
 fn open_one(event: Event, mode: Mode, target: Target, leader: i32) -> io::Result<File> {
     let (kind, config) = event.kind_and_config();
-    let mut flags = FLAG_EXCLUDE_HYPERVISOR;
-    flags |= if leader < 0 { FLAG_DISABLED } else { 0 };
-    flags |= if target.inherit { FLAG_INHERIT } else { 0 };
-    flags |= match mode {
-        Mode::User => FLAG_EXCLUDE_KERNEL,
-        Mode::Kernel => FLAG_EXCLUDE_USER,
-        Mode::Both => 0,
-    };
-    let read_format = FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING;
-    let attr = Attr { kind, config, read_format, flags, ..Attr::default() };
+    let mut attr = attributes(kind, config, 0, 0);
+    attr.read_format = (bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING).into();
+    attr.set_exclude_hv(1);
+    attr.set_disabled((leader < 0).into());
+    attr.set_inherit(target.inherit.into());
+    attr.set_exclude_kernel((mode == Mode::User).into());
+    attr.set_exclude_user((mode == Mode::Kernel).into());
     perf_event_open(&attr, 0, ANY, leader).map(File::from)
 }
 

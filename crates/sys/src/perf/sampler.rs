@@ -2,17 +2,11 @@
 
 use std::io;
 
+use perf_event_open_sys::bindings;
+
 use super::refusal::Refusal;
 use super::stacks::CONTEXT_MARKS;
-use crate::trace::{
-    ANY, Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, Ring,
-    SAMPLE_CALLCHAIN, TYPE_SOFTWARE, Words, each_sample, perf_event_open, switch,
-};
-
-// Numbers of linux/perf_event.h.
-const SAMPLE_IP: u64 = 1 << 0;
-const CPUMODE_MASK: u16 = 7;
-const CPUMODE_KERNEL: u16 = 1;
+use crate::trace::{ANY, Ring, Words, attributes, each_sample, perf_event_open, switch};
 
 /// The ring's size: what a user without privileges may lock by default is a little above.
 const RING_BYTES: usize = 256 << 10;
@@ -45,14 +39,12 @@ pub struct Sampler {
 impl Sampler {
     /// Opens the sampler, switched off, with one sample per `period_ns` of CPU time.
     pub fn of_this_thread(period_ns: u64) -> Result<Sampler, Refusal> {
-        let attr = Attr {
-            kind: TYPE_SOFTWARE,
-            config: CONFIG_CPU_CLOCK,
-            sample_period: period_ns,
-            sample_type: SAMPLE_IP | SAMPLE_CALLCHAIN,
-            flags: FLAG_DISABLED | FLAG_EXCLUDE_HYPERVISOR | FLAG_EXCLUDE_CALLCHAIN_USER,
-            ..Attr::default()
-        };
+        let (kind, config) = (bindings::PERF_TYPE_SOFTWARE, bindings::PERF_COUNT_SW_CPU_CLOCK.into());
+        let sample = bindings::PERF_SAMPLE_IP | bindings::PERF_SAMPLE_CALLCHAIN;
+        let mut attr = attributes(kind, config, period_ns, sample);
+        attr.set_disabled(1);
+        attr.set_exclude_hv(1);
+        attr.set_exclude_callchain_user(1);
         let ring = perf_event_open(&attr, 0, ANY, ANY).and_then(|event| Ring::of_event(event, 0, RING_BYTES));
         ring.map(|ring| Sampler { ring }).map_err(|error| Refusal::of(&error, true))
     }
@@ -78,14 +70,15 @@ fn sample(flags: u16, body: &[u8]) -> Option<Sample<'_>> {
     let mut words = Words(body);
     let (ip, entries) = (words.next()?, words.next()?);
     let words = words.0.get(..usize::try_from(entries).ok()?.checked_mul(8)?)?;
-    Some(Sample { kernel: flags & CPUMODE_MASK == CPUMODE_KERNEL, ip, words })
+    let mode = u32::from(flags) & bindings::PERF_RECORD_MISC_CPUMODE_MASK;
+    Some(Sample { kernel: mode == bindings::PERF_RECORD_MISC_KERNEL, ip, words })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::record;
     use super::*;
-    use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
+    use bindings::{PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE};
 
     #[test]
     fn records_are_walked_and_marks_are_no_addresses() {

@@ -4,27 +4,19 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::trace::{
-    Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE,
-    FLAG_USE_CLOCKID, Ring, SAMPLE_CALLCHAIN, SAMPLE_TID, SAMPLE_TIME, TYPE_SOFTWARE, Words, each_sample, ioctl,
-    online_cpus, switch,
-};
+use perf_event_open_sys::bindings;
 
-// Numbers of linux/perf_event.h.
-const CONFIG_SWITCHES: u64 = 3;
-/// `PERF_EVENT_IOC_PERIOD`: sets the period, which the argument points to.
-const IOC_PERIOD: libc::Ioctl = 0x4008_2404;
-const SAMPLE_REGS_USER: u64 = 1 << 12;
-const SAMPLE_STACK_USER: u64 = 1 << 13;
+use crate::trace::{Ring, Words, attributes, each_sample, ioctl, online_cpus, switch, timed};
+
 /// Entries of a call chain from here on are marks (`PERF_CONTEXT_…`), not addresses.
-pub(super) const CONTEXT_MARKS: u64 = -4095i64 as u64;
+pub(super) const CONTEXT_MARKS: u64 = bindings::PERF_CONTEXT_MAX;
 
 /// The registers that unwinding begins with, as `PERF_SAMPLE_REGS_USER` numbers them; the kernel writes them in the
 /// order of their bits.
 #[cfg(target_arch = "x86_64")]
 mod registers {
-    // asm/perf_regs.h: BP 6, SP 7, IP 8.
-    pub const MASK: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+    use super::bindings::{PERF_REG_X86_BP, PERF_REG_X86_IP, PERF_REG_X86_SP};
+    pub const MASK: u64 = 1 << PERF_REG_X86_BP | 1 << PERF_REG_X86_SP | 1 << PERF_REG_X86_IP;
     pub const COUNT: usize = 3;
     pub fn named(r: [u64; COUNT]) -> super::Registers {
         super::Registers { frame: r[0], stack: r[1], instruction: r[2], link: 0 }
@@ -32,8 +24,9 @@ mod registers {
 }
 #[cfg(target_arch = "aarch64")]
 mod registers {
-    // asm/perf_regs.h: X29 (frame) 29, LR 30, SP 31, PC 32.
-    pub const MASK: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
+    use super::bindings::{PERF_REG_ARM64_LR, PERF_REG_ARM64_PC, PERF_REG_ARM64_SP, PERF_REG_ARM64_X29};
+    pub const MASK: u64 =
+        1 << PERF_REG_ARM64_X29 | 1 << PERF_REG_ARM64_LR | 1 << PERF_REG_ARM64_SP | 1 << PERF_REG_ARM64_PC;
     pub const COUNT: usize = 4;
     pub fn named(r: [u64; COUNT]) -> super::Registers {
         super::Registers { frame: r[0], link: r[1], stack: r[2], instruction: r[3] }
@@ -121,25 +114,22 @@ impl StackSampler {
         let cpus = online_cpus()?;
         let (config, period) = match trigger {
             Trigger::Timer { hertz, most } => {
-                (CONFIG_CPU_CLOCK, 1_000_000_000 / hertz.min(most / cpus.len().max(1) as u64).max(1))
+                (bindings::PERF_COUNT_SW_CPU_CLOCK, 1_000_000_000 / hertz.min(most / cpus.len().max(1) as u64).max(1))
             }
-            Trigger::Leaving { one_in } => (CONFIG_SWITCHES, one_in.max(1)),
+            Trigger::Leaving { one_in } => (bindings::PERF_COUNT_SW_CONTEXT_SWITCHES, one_in.max(1)),
         };
-        let attr = Attr {
-            kind: TYPE_SOFTWARE,
-            config,
-            sample_period: period,
-            sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER,
-            flags: FLAG_DISABLED
-                | FLAG_USE_CLOCKID
-                | FLAG_EXCLUDE_HYPERVISOR
-                | FLAG_EXCLUDE_IDLE
-                | FLAG_EXCLUDE_CALLCHAIN_USER,
-            sample_regs_user: registers::MASK,
-            sample_stack_user: stack_bytes,
-            clockid: libc::CLOCK_MONOTONIC,
-            ..Attr::default()
-        };
+        let sample = bindings::PERF_SAMPLE_TID
+            | bindings::PERF_SAMPLE_TIME
+            | bindings::PERF_SAMPLE_CALLCHAIN
+            | bindings::PERF_SAMPLE_REGS_USER
+            | bindings::PERF_SAMPLE_STACK_USER;
+        let mut attr = timed(attributes(bindings::PERF_TYPE_SOFTWARE, config.into(), period, sample));
+        attr.set_disabled(1);
+        attr.set_exclude_hv(1);
+        attr.set_exclude_idle(1);
+        attr.set_exclude_callchain_user(1);
+        attr.sample_regs_user = registers::MASK;
+        attr.sample_stack_user = stack_bytes;
         let bytes = (ALL_RINGS / cpus.len().max(1)).clamp(LEAST_RING, RING);
         let rings = cpus.into_iter().map(|cpu| Ring::of_one(cpu, &attr, bytes)).collect::<io::Result<Vec<_>>>()?;
         Ok(StackSampler { rings })
@@ -159,7 +149,7 @@ impl StackSampler {
     /// What the kernel said.
     pub fn one_in(&self, n: u64) -> io::Result<()> {
         let period = n.max(1);
-        self.each(|event| ioctl(event, IOC_PERIOD, std::ptr::from_ref(&period) as usize))
+        self.each(|event| ioctl(event, bindings::PERIOD, std::ptr::from_ref(&period) as usize))
     }
 
     fn each(&self, ask: impl FnMut(&OwnedFd) -> io::Result<()>) -> io::Result<()> {
@@ -206,7 +196,7 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
 mod tests {
     use super::super::tests::record;
     use super::*;
-    use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
+    use bindings::{PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE};
 
     /// A sample of a thread in the kernel with two words of stack, of which one was filled.
     fn of_a_thread() -> Vec<u8> {
