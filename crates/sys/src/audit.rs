@@ -2,22 +2,23 @@
 
 use std::io;
 
+use rustix::net::netlink;
+
 use crate::netlink::{Netlink, REQUEST, REQUEST_DUMP, u32_at};
 
-const PROTOCOL: libc::c_int = libc::NETLINK_AUDIT;
 const GET: u16 = 1000;
 const LIST_RULES: u16 = 1013;
 /// A rule with its strings is 1 to 9 KiB (`struct audit_rule_data` with paths of up to 4 KiB).
 const LARGEST_ANSWER: usize = 16 << 10;
 /// The kernel answers at once; who waits longer asks something that is no audit.
-const PATIENCE_S: libc::time_t = 2;
+const PATIENCE_S: u64 = 2;
 
 /// The rules that are loaded; 0 where the audit is off, whatever is loaded, and where the kernel has none.
 ///
 /// # Errors
 /// What the kernel said: it needs `CAP_AUDIT_CONTROL` in the first name spaces.
 pub fn rules() -> io::Result<usize> {
-    let mut audit = match Netlink::open(PROTOCOL, LARGEST_ANSWER) {
+    let mut audit = match Netlink::open(Some(netlink::AUDIT), LARGEST_ANSWER) {
         Ok(audit) => audit,
         Err(e) if e.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(0),
         Err(e) => return Err(e),

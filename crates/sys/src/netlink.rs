@@ -1,9 +1,11 @@
 //! A netlink socket: requests to the kernel and its answers, as bytes. Who asks knows what they mean.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
-use crate::system::{done, made};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -19,28 +21,15 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// Opens a socket for one of the kernel's protocols, which holds answers of up to `largest` bytes.
-    pub fn open(protocol: libc::c_int, largest: usize) -> io::Result<Netlink> {
-        // SAFETY: socket takes plain numbers, and makes a new descriptor.
-        let fd = unsafe { made(libc::socket(libc::AF_NETLINK, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, protocol)) };
-        Ok(Netlink { fd: fd?, buffer: vec![0; largest] })
+    /// Opens a socket for one of the kernel's protocols (`None`: routing), which holds answers of up to `largest` bytes.
+    pub fn open(protocol: Option<Protocol>, largest: usize) -> io::Result<Netlink> {
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
+        Ok(Netlink { fd, buffer: vec![0; largest] })
     }
 
     /// Lets answers that do not come within so many seconds be an error.
-    pub fn give_up_after(&self, seconds: libc::time_t) -> io::Result<()> {
-        let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
-        let length = size_of_val(&time) as libc::socklen_t;
-        // SAFETY: the option is a timeval, which outlives the call and is as long as we say.
-        let rc = unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_RCVTIMEO,
-                std::ptr::from_ref(&time).cast(),
-                length,
-            )
-        };
-        done(rc).map(drop)
+    pub fn give_up_after(&self, seconds: u64) -> io::Result<()> {
+        Ok(set_socket_timeout(&self.fd, Timeout::Recv, Some(Duration::from_secs(seconds)))?)
     }
 
     /// Sends a request and takes the bodies of its answers: one, or with [`REQUEST_DUMP`] all until the kernel says
@@ -52,14 +41,10 @@ impl Netlink {
         message.extend(flags.to_ne_bytes());
         message.extend([0; 8]);
         message.extend(body);
-        // SAFETY: the buffer is ours and as long as we say.
-        done(unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) })?;
+        send(&self.fd, &message, SendFlags::empty())?;
         loop {
-            // SAFETY: as above; the kernel writes at most the buffer's length.
-            let n = done(unsafe {
-                libc::recv(self.fd.as_raw_fd(), self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0)
-            })?;
-            if n == 0 || each_message(&self.buffer[..n as usize], take)? || flags == REQUEST {
+            let (n, _) = recv(&self.fd, &mut self.buffer, RecvFlags::empty())?;
+            if n == 0 || each_message(&self.buffer[..n], take)? || flags == REQUEST {
                 return Ok(());
             }
         }

@@ -30,7 +30,7 @@ const LOOPBACK: i32 = 1;
 /// # Errors
 /// The kernel has no traffic control, or does not answer.
 pub fn shapers() -> io::Result<usize> {
-    let mut netlink = Netlink::open(libc::NETLINK_ROUTE, LARGEST)?;
+    let mut netlink = Netlink::open(None, LARGEST)?;
     netlink.give_up_after(1)?;
     let mut count = 0;
     netlink.ask(libc::RTM_GETQDISC, REQUEST_DUMP, &[0; TCMSG], &mut |body| count += usize::from(is_shaper(body)))?;
@@ -79,7 +79,7 @@ pub fn shape_loopback(bytes_per_second: Option<u32>) -> io::Result<()> {
         None => (libc::RTM_DELQDISC, 0, Vec::new()),
     };
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
-    Netlink::open(libc::NETLINK_ROUTE, LARGEST)?.ask(kind, flags, &root_discipline(&attributes), &mut |_| ())
+    Netlink::open(None, LARGEST)?.ask(kind, flags, &root_discipline(&attributes), &mut |_| ())
 }
 
 /// What a message about the root queueing discipline of the loopback interface says.

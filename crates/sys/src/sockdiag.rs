@@ -5,6 +5,8 @@
 use std::collections::HashSet;
 use std::io;
 
+use rustix::net::netlink;
+
 use crate::netlink::{Netlink, REQUEST_DUMP, attributes, u32_at, u64_at};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -78,7 +80,7 @@ pub struct SockDiag(Netlink);
 impl SockDiag {
     /// Opens it. Works without root; sockets of other users are shown too.
     pub fn open() -> io::Result<SockDiag> {
-        Netlink::open(libc::NETLINK_SOCK_DIAG, 256 << 10).map(SockDiag)
+        Netlink::open(Some(netlink::SOCK_DIAG), 256 << 10).map(SockDiag)
     }
 
     /// Connected, connecting and listening TCP sockets of both IP versions, with byte counts and round trips. The

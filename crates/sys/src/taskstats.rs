@@ -5,6 +5,8 @@
 
 use std::io;
 
+use rustix::net::netlink;
+
 use crate::netlink::{Netlink, REQUEST, attribute, attributes, u16_at, u64_at};
 use crate::procfs::Paths;
 
@@ -62,7 +64,7 @@ pub struct Taskstats {
 impl Taskstats {
     /// Opens it. Fails where the kernel has no such account; without `CAP_NET_ADMIN` only the first question fails.
     pub fn open() -> io::Result<Taskstats> {
-        let mut netlink = Netlink::open(libc::NETLINK_GENERIC, 16 << 10)?;
+        let mut netlink = Netlink::open(Some(netlink::GENERIC), 16 << 10)?;
         let mut family = None;
         netlink.ask(
             GENERIC_CONTROL,
