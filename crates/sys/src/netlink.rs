@@ -4,11 +4,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use netlink_packet_core::{DefaultNla, Emitable, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkHeader, NlasIterator};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
 /// Asks for one answer.
 pub(crate) const REQUEST: u16 = 1;
 /// Asks for every object there is.
@@ -35,11 +34,10 @@ impl Netlink {
     /// Sends a request and takes the bodies of its answers: one, or with [`REQUEST_DUMP`] all until the kernel says
     /// that it is done.
     pub fn ask(&mut self, kind: u16, flags: u16, body: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<()> {
-        let mut message = Vec::with_capacity(16 + body.len());
-        message.extend(((16 + body.len()) as u32).to_ne_bytes());
-        message.extend(kind.to_ne_bytes());
-        message.extend(flags.to_ne_bytes());
-        message.extend([0; 8]);
+        let mut head = NetlinkHeader::default();
+        (head.message_type, head.flags, head.length) = (kind, flags, (head.buffer_len() + body.len()) as u32);
+        let mut message = vec![0; head.buffer_len()];
+        head.emit(&mut message);
         message.extend(body);
         send(&self.fd, &message, SendFlags::empty())?;
         loop {
@@ -53,39 +51,31 @@ impl Netlink {
 
 /// Walks one datagram of netlink messages; true when the dump is complete.
 fn each_message(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<bool> {
-    while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
-        let length = length as usize;
-        let Some(body) = bytes.get(16..length) else { break };
-        match kind {
-            DONE => return Ok(true),
-            ERROR => {
-                let code = u32_at(body, 0).map_or(0, |c| (c as i32).wrapping_neg());
+    while let Ok(message) = NetlinkBuffer::new_checked(bytes) {
+        match message.message_type() {
+            NLMSG_DONE => return Ok(true),
+            NLMSG_ERROR => {
+                let code = u32_at(message.payload(), 0).map_or(0, |c| (c as i32).wrapping_neg());
                 return if code == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(code)) };
             }
-            _ => take(body),
+            _ => take(message.payload()),
         }
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        bytes = bytes.get((message.length() as usize).next_multiple_of(4)..).unwrap_or(&[]);
     }
     Ok(false)
 }
 
 /// An attribute with its header, filled up to four bytes.
 pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(value);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    let attribute = DefaultNla::new(kind, value.to_vec());
+    let mut bytes = vec![0; attribute.buffer_len()];
+    attribute.emit(&mut bytes);
     bytes
 }
 
 /// The attributes behind a message's head: kind and content of each.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let (length, kind) = (usize::from(u16_at(bytes, 0)?), u16_at(bytes, 2)?);
-        let data = bytes.get(4..length)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-        Some((kind & 0x3fff, data))
-    })
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    NlasIterator::new(bytes).map_while(Result::ok).map(|a| (a.kind(), &a.into_inner()[4..usize::from(a.length())]))
 }
 
 /// A number of the machine's byte order at a place, where there is one.
@@ -119,11 +109,33 @@ mod tests {
     #[test]
     fn the_kernels_refusal_is_an_error_and_its_acknowledgement_ends_the_answer() {
         let mut refusal = vec![20, 0, 0, 0];
-        refusal.extend(ERROR.to_ne_bytes());
+        refusal.extend(NLMSG_ERROR.to_ne_bytes());
         refusal.extend([0; 10]);
         refusal.extend((-libc::EPERM).to_ne_bytes());
         assert_eq!(each_message(&refusal, &mut |_| {}).unwrap_err().raw_os_error(), Some(libc::EPERM));
         refusal[16..].fill(0);
         assert!(each_message(&refusal, &mut |_| {}).unwrap(), "an error number of 0");
+    }
+
+    #[test]
+    fn no_change_of_a_byte_makes_it_read_beyond_a_message() {
+        let body = [attribute(1, b"name"), attribute(2, &[7; 9])].concat();
+        let mut good = [36u32.to_ne_bytes(), [20, 0, 0, 0], [0; 4], [0; 4]].concat();
+        good.extend(&body[..20]);
+        good.extend(&good.clone());
+        for at in 0..good.len() {
+            for value in [0, 1, 3, 4, 15, 16, 0x7f, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                for bytes in [&bad[..], &bad[..at]] {
+                    let mut taken = 0;
+                    let _ = each_message(bytes, &mut |body| {
+                        taken += body.len();
+                        assert!(attributes(body).map(|(_, data)| 4 + data.len()).sum::<usize>() <= body.len());
+                    });
+                    assert!(taken <= bytes.len());
+                }
+            }
+        }
     }
 }
