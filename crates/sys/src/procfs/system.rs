@@ -24,19 +24,19 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    fn parse(fields: &[&str]) -> Option<Self> {
+    fn parse<'a>(fields: impl Iterator<Item = &'a str>) -> Option<Self> {
         // Kernels before 2.6 wrote four numbers; later ones add to the end.
-        let numbers: Vec<u64> = fields.iter().map_while(|f| f.parse().ok()).collect();
-        let at = |i: usize| numbers.get(i).copied();
+        let mut numbers = fields.map_while(|f| f.parse().ok()).fuse();
+        let mut next = || numbers.next();
         Some(Self {
-            user: at(0)?,
-            nice: at(1)?,
-            system: at(2)?,
-            idle: at(3)?,
-            iowait: at(4).unwrap_or(0),
-            irq: at(5).unwrap_or(0),
-            softirq: at(6).unwrap_or(0),
-            steal: at(7).unwrap_or(0),
+            user: next()?,
+            nice: next()?,
+            system: next()?,
+            idle: next()?,
+            iowait: next().unwrap_or(0),
+            irq: next().unwrap_or(0),
+            softirq: next().unwrap_or(0),
+            steal: next().unwrap_or(0),
         })
     }
 
@@ -84,13 +84,13 @@ impl Stat {
         let mut stat = Self::default();
         let mut sum_seen = false;
         for line in text.lines() {
-            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let Some((&name, values)) = fields.split_first() else { continue };
-            let number = || values.first().and_then(|v| v.parse().ok());
+            // The line of all interrupts has thousands of numbers: only what is asked for is taken apart.
+            let mut values = line.split_ascii_whitespace();
+            let Some(name) = values.next() else { continue };
             match name {
                 "cpu" => (stat.all, sum_seen) = (CpuTimes::parse(values)?, true),
-                "ctxt" => stat.switches = number(),
-                "processes" => stat.forks = number(),
+                "ctxt" => stat.switches = values.next().and_then(|v| v.parse().ok()),
+                "processes" => stat.forks = values.next().and_then(|v| v.parse().ok()),
                 _ => {
                     let cpu = name.strip_prefix("cpu").and_then(|n| n.parse().ok());
                     stat.cpus.extend(cpu.zip(CpuTimes::parse(values)));
@@ -165,6 +165,8 @@ mod tests {
             CpuTimes { user: 1, nice: 2, system: 3, idle: 4, ..Default::default() }
         );
         assert_eq!(Stat::parse("cpu 1 2 3\n"), None);
+        let torn = Stat::parse("cpu 1 2 3 4 x 6\n").unwrap().all;
+        assert_eq!((torn.iowait, torn.irq), (0, 0), "nothing behind what is no number");
         assert_eq!(Stat::parse("cpu0 1 2 3 4\n"), None);
     }
 
