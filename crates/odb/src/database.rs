@@ -10,7 +10,7 @@ use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
 
 use crate::access::{Reader, Writer};
 use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Layout, Store, Tables, View};
-use crate::lmdb::{LmdbChange, LmdbView};
+use crate::lmdb::{self, LmdbChange, LmdbView};
 use crate::redb::{RedbChange, RedbView};
 use crate::sqlite::{SqliteChange, SqliteView, Way};
 use crate::value::{Cell, Entry, Listing, Part};
@@ -55,7 +55,7 @@ impl Database {
     fn open_as(file: &Path, mode: Mode, way: Way, redb: impl FnOnce() -> Result<redb::File>) -> Result<Database> {
         let engine = Self::engine_of(file)?;
         let inner = match engine {
-            Engine::Lmdb => Inner::Lmdb(Env::open(file, mode).map_err(Error::io("cannot open", file))?),
+            Engine::Lmdb => Inner::Lmdb(lmdb::open(file, mode).map_err(Error::io("cannot open", file))?),
             Engine::Sqlite => Inner::Sqlite { way },
             Engine::Redb => Inner::Redb(Arc::new(redb()?)),
         };
@@ -179,7 +179,7 @@ impl Database {
             Parts { keys: store.keys, nested: nested::Tables::default(), flat: flat::Tables::default(), fill };
         match store.engine {
             Engine::Lmdb => {
-                let env = Env::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
+                let env = lmdb::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
                 let mut last = None;
                 let mut more = true;
                 while more {

@@ -1,12 +1,70 @@
 //! LMDB: one read transaction per request, renewed rather than begun; values handed over in place.
 
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
-use fingerpost_sys::lmdb::{Env, Snapshot, Write};
+use fingerpost_sys::lmdb::{Env, Mode, Snapshot, Write};
+use fingerpost_sys::map;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::Result;
 use crate::engine::{Change, View};
 use crate::value::HEAD;
+
+/// Address space that is set aside for the map, largest first: it costs nothing until it is used, but a limit may
+/// refuse it.
+const MAPS: [usize; 4] = [1 << 38, 1 << 35, 1 << 32, 1 << 30];
+/// Readers at a time, in all processes.
+const READERS: u32 = 512;
+
+/// Bytes of the file of locks: 64 for each reader, and what comes before them.
+const LOCKS: i64 = (READERS as i64 + 64) * 64;
+
+/// Opens a file.
+pub(crate) fn open(path: &Path, mode: Mode) -> io::Result<Arc<Env>> {
+    if mode == Mode::Write || matches!(mode, Mode::Read | Mode::ReadWithin) && path.exists() {
+        make_locks(path)?;
+    }
+    let mut last = io::Error::other("no address space");
+    for size in MAPS {
+        match Env::open(path, mode, size, READERS) {
+            Ok(env) => return Ok(Arc::new(env)),
+            Err(e) if Errno::from_io_error(&e) == Some(Errno::NOMEM) => last = e,
+            Err(e) => return Err(e),
+        }
+    }
+    Err(last)
+}
+
+/// Makes the file of locks, with its blocks. LMDB makes it with a hole in it and maps it: on a full disk its first
+/// touch would end the process with a signal.
+fn make_locks(path: &Path) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-lock");
+    let mut options = OpenOptions::new();
+    let opened = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o644)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(name);
+    let file = match opened {
+        Ok(file) => file,
+        // LMDB reads without locks where it can write nothing, and says what is wrong elsewhere.
+        Err(e) if matches!(Errno::from_io_error(&e), Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("its file of locks is no regular file"));
+    }
+    map::allocate(&file, LOCKS)
+}
 
 /// A reader.
 pub(crate) struct LmdbView(Snapshot);

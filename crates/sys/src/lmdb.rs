@@ -1,30 +1,19 @@
-//! LMDB behind a safe interface, with what a reader needs to be fast: a transaction that is renewed instead of begun
-//! anew, and places in the map that stay known for as long as their snapshot lasts.
+//! The binding to LMDB's library, with what a reader needs to be fast: a transaction that is renewed instead of begun
+//! anew, and places in the map that stay known for as long as their snapshot lasts. How a file of ours is opened is
+//! the object database's to say.
 //!
 //! A file that another program changes while it is mapped, or one that was damaged on purpose, can end the process with
 //! a signal: LMDB trusts its pages. Open files that you made.
 
 use std::ffi::{CStr, CString};
-use std::fs::OpenOptions;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
 use lmdb_master_sys as ffi;
-
-/// Address space that is set aside for the map, largest first: it costs nothing until it is used, but a limit may
-/// refuse it.
-const MAPS: [usize; 4] = [1 << 38, 1 << 35, 1 << 32, 1 << 30];
-/// Readers at a time, in all processes.
-const READERS: u32 = 512;
-
-/// Bytes of the file of locks: 64 for each reader, and what comes before them.
-const LOCKS: i64 = (READERS as i64 + 64) * 64;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,39 +61,12 @@ fn value(bytes: &[u8]) -> ffi::MDB_val {
     ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
 }
 
-/// Makes the file of locks, with its blocks. LMDB makes it with a hole in it and maps it: on a full disk its first
-/// touch would end the process with a signal.
-fn make_locks(path: &Path) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-lock");
-    let mut options = OpenOptions::new();
-    let opened = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o644)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(name);
-    let file = match opened {
-        Ok(file) => file,
-        // LMDB reads without locks where it can write nothing, and says what is wrong elsewhere.
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EROFS | libc::EACCES | libc::EPERM)) => return Ok(()),
-        Err(e) => return Err(e),
-    };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("its file of locks is no regular file"));
-    }
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, LOCKS) } {
-        0 | libc::EOPNOTSUPP => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
-    }
-}
-
 impl Env {
-    /// Opens a file.
-    pub fn open(path: &Path, mode: Mode) -> io::Result<Arc<Env>> {
+    /// Opens a file, with so many bytes of address space for its map and so many readers at a time in all processes.
+    ///
+    /// # Errors
+    /// `ENOMEM` where a limit refuses the address space; what LMDB or the system said.
+    pub fn open(path: &Path, mode: Mode, map: usize, readers: u32) -> io::Result<Env> {
         let name = CString::new(path.as_os_str().as_bytes())?;
         let flags = ffi::MDB_NOSUBDIR
             | ffi::MDB_NOTLS
@@ -115,21 +77,6 @@ impl Env {
                 Mode::Write => 0,
                 Mode::Bulk => ffi::MDB_NOSYNC | ffi::MDB_NOLOCK,
             };
-        if mode == Mode::Write || matches!(mode, Mode::Read | Mode::ReadWithin) && path.exists() {
-            make_locks(path)?;
-        }
-        let mut last = io::Error::other("no address space");
-        for size in MAPS {
-            match Self::open_with(&name, flags, size) {
-                Ok(env) => return Ok(Arc::new(env)),
-                Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => last = e,
-                Err(e) => return Err(e),
-            }
-        }
-        Err(last)
-    }
-
-    fn open_with(name: &CStr, flags: u32, size: usize) -> io::Result<Env> {
         let mut env = ptr::null_mut();
         // SAFETY: the pointer is valid for writing; the environment it receives is closed by Drop, also when opening
         // fails, as LMDB asks.
@@ -139,8 +86,8 @@ impl Env {
         };
         // SAFETY: the environment is created and not open yet, `name` ends in a zero byte.
         unsafe {
-            check(ffi::mdb_env_set_mapsize(this.env, size))?;
-            check(ffi::mdb_env_set_maxreaders(this.env, READERS))?;
+            check(ffi::mdb_env_set_mapsize(this.env, map))?;
+            check(ffi::mdb_env_set_maxreaders(this.env, readers))?;
             check(ffi::mdb_env_open(this.env, name.as_ptr(), flags, 0o644))?;
         }
         let mut txn = ptr::null_mut();
@@ -414,6 +361,10 @@ impl Drop for Write<'_> {
 mod tests {
     use super::*;
 
+    fn open(path: &Path, mode: Mode) -> io::Result<Env> {
+        Env::open(path, mode, 1 << 30, 8)
+    }
+
     fn put(env: &Env, key: &str, text: &str) {
         let mut w = env.write().unwrap();
         w.put(key.as_bytes(), b"", text.as_bytes(), false).unwrap();
@@ -423,7 +374,7 @@ mod tests {
     #[test]
     fn a_place_is_known_until_the_snapshot_moves() {
         let dir = tempfile::tempdir().unwrap();
-        let env = Env::open(&dir.path().join("db"), Mode::Write).unwrap();
+        let env = Arc::new(open(&dir.path().join("db"), Mode::Write).unwrap());
         put(&env, "a", "one");
         let mut snapshot = Snapshot::new(env.clone()).unwrap();
         let place = snapshot.locate(b"a", 0).unwrap().unwrap();
@@ -442,7 +393,7 @@ mod tests {
     #[test]
     fn what_is_not_committed_never_was() {
         let dir = tempfile::tempdir().unwrap();
-        let env = Env::open(&dir.path().join("db"), Mode::Write).unwrap();
+        let env = Arc::new(open(&dir.path().join("db"), Mode::Write).unwrap());
         let mut w = env.write().unwrap();
         w.put(b"k", b"he", b"llo", false).unwrap();
         assert_eq!(w.get(b"k", 9).unwrap().unwrap(), b"hello");
@@ -458,7 +409,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("db");
         std::fs::write(&path, vec![7; 8192]).unwrap();
-        assert!(Env::open(&path, Mode::Read).is_err());
-        assert!(Env::open(&dir.path().join("none"), Mode::Read).is_err());
+        assert!(open(&path, Mode::Read).is_err());
+        assert!(open(&dir.path().join("none"), Mode::Read).is_err());
     }
 }

@@ -21,6 +21,19 @@ pub fn with_mapped<R>(file: &File, length: usize, job: impl FnOnce(&[u8]) -> R) 
     Ok(job(unsafe { std::slice::from_raw_parts(mapping.start, length) }))
 }
 
+/// Gives the first bytes of a file their blocks on the disk. In a mapping of a file with a hole in it, the first touch
+/// on a full disk would end the process with a signal. Does nothing where the file system has no such thing.
+///
+/// # Errors
+/// The kernel's; usually that the disk is full.
+pub fn allocate(file: &File, bytes: i64) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
+        0 | libc::EOPNOTSUPP => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
 /// A file whose pages are read by touching them, one at a time, and can be put out of memory again.
 #[derive(Debug)]
 pub struct Cold {
