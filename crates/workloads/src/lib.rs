@@ -12,6 +12,8 @@ pub mod programs;
 pub mod rehearsal;
 pub mod server_dir;
 pub mod site;
+#[cfg(test)]
+mod stalls;
 pub mod web;
 pub mod worker;
 pub mod workers;

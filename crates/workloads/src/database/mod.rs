@@ -25,7 +25,7 @@ mod process;
 mod redis;
 pub(crate) mod server;
 mod sqlite;
-mod stalls;
+pub(crate) mod stalls;
 pub(crate) mod stream;
 mod turns;
 mod url;
