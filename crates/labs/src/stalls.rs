@@ -37,13 +37,13 @@ pub fn series(rounds: &[Step]) -> Vec<Series> {
 mod tests {
     use std::time::Duration;
 
-    use fingerpost_workloads::ClientReport;
+    use fingerpost_workloads::{ClientReport, Reason, Threads};
 
     use super::*;
 
     #[test]
     fn the_longest_stall_is_told_with_its_reason_and_all_are_kept() {
-        let stall = |at_s, length_s| Stall { at_s, length_s, why: "the disk".into() };
+        let stall = |at_s, length_s| Stall { at_s, length_s, why: Reason::Server(1, Threads::Unseen) };
         let client = ClientReport { stalls: vec![stall(0.5, 0.03), stall(1.25, 0.3)], ..ClientReport::default() };
         let quiet = Step { elapsed: Duration::from_secs(2), ..Step::default() };
         let rounds = [quiet.clone(), Step { client, ..quiet.clone() }];
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(
             sentence,
             "database clients=5: nothing completed for 300 ms, 1.25 s into round 2 (1 shorter stalls besides, all of \
-             them in the record): the disk"
+             them in the record): the client was waiting for the server"
         );
         assert_eq!(series(&rounds)[0].points, [(2.5, 0.03), (3.25, 0.3)]);
         assert_eq!(told("database", [(&params, &rounds[..1])].into_iter()), None);

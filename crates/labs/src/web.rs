@@ -230,7 +230,7 @@ impl Row {
 /// Why a round's figure is the client's own, where the client itself stalled for more than a small share of it.
 fn own_stalls(round: &Step) -> Option<String> {
     let elapsed = round.elapsed.as_secs_f64();
-    let own = round.client.stalls.iter().filter(|s| s.why.starts_with("the load generator"));
+    let own = round.client.stalls.iter().filter(|s| s.why.is_generators_own());
     let (length, why) = own.fold((0.0, None), |(sum, why), s| (sum + s.length_s, why.or(Some(&s.why))));
     why.filter(|_| length > elapsed * OWN_STALLS)
         .map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))

@@ -12,7 +12,6 @@ pub mod programs;
 pub mod rehearsal;
 pub mod server_dir;
 pub mod site;
-#[cfg(test)]
 mod stalls;
 pub mod web;
 pub mod worker;
@@ -24,6 +23,7 @@ use std::time::Duration;
 use fingerpost_record::{Params, unstated};
 pub use fingerpost_sys::stamps::{Drained, Stamp, Stamps};
 use serde::{Deserialize, Serialize};
+pub use stalls::{Doing, Reason, Stall, Threads};
 use thiserror::Error;
 
 /// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it
@@ -82,17 +82,6 @@ pub struct ClientReport {
     pub time_wait: u64,
     /// Connections that a full accept queue of the host turned away within the step.
     pub listen_overflows: u64,
-}
-
-/// A time in which no transaction completed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stall {
-    /// When it began, in seconds after the step's start.
-    pub at_s: f64,
-    /// How long it lasted, in seconds.
-    pub length_s: f64,
-    /// What the client knew about the cause.
-    pub why: String,
 }
 
 /// What one step (one setting of clients, for one stretch of time) gave.

@@ -1,5 +1,5 @@
 use super::*;
-use fingerpost_workloads::{ClientReport, Stall};
+use fingerpost_workloads::{ClientReport, Doing, Reason, Stall};
 
 fn step(rate: u64, p50: u64) -> Step {
     Step {
@@ -69,14 +69,17 @@ fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
         "the client was the limit"
     );
 
-    let stall = |why: &str, length_s| {
+    let stall = |why: Reason, length_s| {
         let mut step = step(1000, 100);
-        step.client.stalls.push(Stall { at_s: 0.1, length_s, why: why.to_owned() });
+        step.client.stalls.push(Stall { at_s: 0.1, length_s, why });
         row(vec![step]).doubt()
     };
-    assert!(stall("the load generator itself waited 300 ms for a CPU", 0.3).unwrap().contains("0.30 s of 1.0 s"));
-    assert_eq!(stall("the load generator itself waited 30 ms for a CPU", 0.03), None);
-    assert_eq!(stall("10 of 10 requests were sent and the server answered none", 0.3), None);
+    assert_eq!(
+        stall(Reason::WaitedForCpu(300_000_000), 0.3).unwrap(),
+        "the client stalled for 0.30 s of 1.0 s: the load generator itself waited 300 ms for a CPU"
+    );
+    assert_eq!(stall(Reason::WaitedForCpu(30_000_000), 0.03), None);
+    assert_eq!(stall(Reason::Unanswered(Doing { waiting: 10, ..Doing::default() }, 0), 0.3), None);
 
     let failed = Row { failure: Some("nothing listens".to_owned()), ..row(Vec::new()) };
     let told = failed.measurements();
@@ -88,7 +91,7 @@ fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
 #[test]
 fn the_clients_account_is_kept_over_all_rounds() {
     let mut one = step(1000, 100);
-    one.client.stalls.push(Stall { at_s: 0.25, length_s: 0.1, why: "x".to_owned() });
+    one.client.stalls.push(Stall { at_s: 0.25, length_s: 0.1, why: Reason::Unseen });
     let row = row(vec![step(1000, 100), one]);
     assert_eq!(row.observation("nginx/1.22.1").source, "the load generator; nginx/1.22.1");
     let seen = row.observation("");

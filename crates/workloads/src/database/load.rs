@@ -159,8 +159,8 @@ impl Generator {
         }
         let elapsed = step.end - step.start;
         let latencies = latencies.counted();
-        let median_s = quantile(&latencies, 0.5).unwrap_or(0) as f64 / 1e9;
-        let stalls = stalls::find(&slots, step.slot.as_secs_f64(), median_s, order.clients, &watched.glimpses);
+        let median = quantile(&latencies, 0.5).unwrap_or(0);
+        let stalls = stalls::find(&slots, step.slot.as_nanos() as u64, median, order.clients, &watched.glimpses);
         let cpus = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
         let cpu_seconds = match self.load.target {
             // Client and server are one process: what the server needs is not the client's.

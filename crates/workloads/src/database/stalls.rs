@@ -1,94 +1,82 @@
-//! Times in which nothing completed, found from counts of completions in short slots, and what was seen meanwhile.
+//! Stalls of the database's clients, found from counts of completions in short slots, and what the watcher saw meanwhile.
 
-use crate::Stall;
+use crate::stalls::{Finder, Notes, Reason, Stall, Threads};
 
-/// A stall lasts at least this many median latencies …
-const MEDIANS: f64 = 20.0;
-/// … and at least this long: what is shorter is the ordinary turn of a scheduler.
-const SHORTEST_S: f64 = 0.02;
-
-/// What the watcher saw at one moment at which nothing completed.
-#[derive(Clone, Debug, PartialEq)]
+/// What the watcher saw at one moment at which nothing completed. Times are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Glimpse {
-    /// Seconds after the step's start.
-    pub at_s: f64,
-    /// How much later than asked for the watcher itself was woken, in seconds: it got no CPU.
-    pub late_s: f64,
-    /// CPU time that the host took away since the watcher looked before, in seconds.
-    pub stolen_s: f64,
+    /// After the step's start.
+    pub at: u64,
+    /// How much later than asked for the watcher itself was woken: it got no CPU.
+    pub late: u64,
+    /// CPU time that the host took away since the watcher looked before.
+    pub stolen: u64,
     /// The server's threads by state (`R`, `S`, `D` …); empty when they cannot be seen.
     pub server: Vec<(char, usize)>,
 }
 
 /// The stalls in counts of completions per slot.
 ///
-/// `slots` covers the step from its start, each `slot_s` seconds; `median_s` is the median latency.
-pub fn find(slots: &[u32], slot_s: f64, median_s: f64, clients: usize, glimpses: &[Glimpse]) -> Vec<Stall> {
-    let shortest = (MEDIANS * median_s).max(SHORTEST_S);
-    let mut stalls = Vec::new();
-    let mut from = 0;
-    for at in 0..=slots.len() {
-        if at < slots.len() && slots[at] == 0 {
-            continue;
-        }
-        let (start, length) = (from as f64 * slot_s, (at - from) as f64 * slot_s);
-        if length >= shortest {
-            let meanwhile: Vec<&Glimpse> =
-                glimpses.iter().filter(|g| g.at_s >= start && g.at_s - g.late_s <= start + length).collect();
-            stalls.push(Stall { at_s: start, length_s: length, why: reason(length, clients, &meanwhile) });
-        }
-        from = at + 1;
+/// `slots` covers the step from its start, each `slot` nanoseconds; `median` is the median latency in nanoseconds.
+pub fn find(slots: &[u32], slot: u64, median: u64, clients: usize, glimpses: &[Glimpse]) -> Vec<Stall> {
+    let mut finder = Finder::new(0, Seen { clients, glimpses });
+    finder.set_median(median);
+    for at in (0..slots.len()).filter(|at| slots[*at] > 0) {
+        finder.completed(at as u64 * slot);
+        finder.restart((at + 1) as u64 * slot);
     }
-    stalls
+    finder.end(slots.len() as u64 * slot)
 }
 
-/// The most likely reason of those that can be told from here.
-fn reason(length: f64, clients: usize, meanwhile: &[&Glimpse]) -> String {
-    let stolen: f64 = meanwhile.iter().map(|g| g.stolen_s).sum();
-    let late: f64 = meanwhile.iter().map(|g| g.late_s).sum();
-    if stolen > length / 2.0 {
-        return format!("the host took {:.0} ms of CPU time away from this machine", stolen * 1e3);
-    }
-    if late > length / 2.0 {
-        return format!("the load generator itself got no CPU for {:.0} ms", late * 1e3);
-    }
-    let waiting = if clients == 1 {
-        "the client was waiting for the server".to_owned()
-    } else {
-        format!("all {clients} clients were waiting for the server")
-    };
-    let Some(seen) = meanwhile.iter().rev().find(|g| !g.server.is_empty()) else { return waiting };
-    let threads = |state: char| seen.server.iter().find(|(s, _)| *s == state).map_or(0, |(_, n)| *n);
-    match (threads('D'), threads('R')) {
-        (0, 0) => format!("{waiting}, and all of its threads were asleep: locks, timers or the network"),
-        (0, running) => format!("{waiting}, which had {} running or ready to run", threads_in_words(running)),
-        (disk, _) => format!("{waiting}, which had {} waiting for a disk", threads_in_words(disk)),
-    }
+/// What the watcher saw over the whole step.
+struct Seen<'a> {
+    clients: usize,
+    glimpses: &'a [Glimpse],
 }
 
-fn threads_in_words(n: usize) -> String {
-    if n == 1 { "1 thread".to_owned() } else { format!("{n} threads") }
+impl Notes for Seen<'_> {
+    /// The most likely reason of those that can be told from here.
+    fn reason(&mut self, from: u64, to: u64) -> Reason {
+        let meanwhile = |g: &&Glimpse| g.at >= from && g.at.saturating_sub(g.late) <= to;
+        let meanwhile: Vec<&Glimpse> = self.glimpses.iter().filter(meanwhile).collect();
+        let sum = |of: fn(&Glimpse) -> u64| meanwhile.iter().map(|g| of(g)).sum::<u64>();
+        let (stolen, late) = (sum(|g| g.stolen), sum(|g| g.late));
+        if stolen > (to - from) / 2 {
+            return Reason::Stolen(stolen);
+        }
+        if late > (to - from) / 2 {
+            return Reason::GotNoCpu(late);
+        }
+        let seen = meanwhile.iter().rev().find(|g| !g.server.is_empty());
+        let threads = seen.map_or(Threads::Unseen, |seen| {
+            let threads = |state: char| seen.server.iter().find(|(s, _)| *s == state).map_or(0, |(_, n)| *n);
+            match (threads('D'), threads('R')) {
+                (0, 0) => Threads::Asleep,
+                (0, running) => Threads::Runnable(running),
+                (disk, _) => Threads::AtDisk(disk),
+            }
+        });
+        Reason::Server(self.clients, threads)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn glimpse(at_s: f64) -> Glimpse {
-        Glimpse { at_s, late_s: 0.0, stolen_s: 0.0, server: Vec::new() }
-    }
+    const MS: u64 = 1_000_000;
 
     #[test]
     fn a_gap_is_a_stall_when_it_is_long_for_this_server() {
         let mut slots = vec![5; 1000];
         slots[100..150].fill(0);
         slots[300..310].fill(0);
-        let stalls = find(&slots, 0.001, 0.0002, 4, &[]);
+        let stalls = find(&slots, MS, MS / 5, 4, &[]);
         assert_eq!(stalls.len(), 1);
         assert!((stalls[0].at_s - 0.1).abs() < 1e-9 && (stalls[0].length_s - 0.05).abs() < 1e-9);
-        assert_eq!(stalls[0].why, "all 4 clients were waiting for the server");
+        assert_eq!(stalls[0].why.to_string(), "all 4 clients were waiting for the server");
         // The same gap is nothing remarkable when the median is 10 ms.
-        assert_eq!(find(&slots, 0.001, 0.01, 4, &[]), []);
+        assert_eq!(find(&slots, MS, 10 * MS, 4, &[]), []);
     }
 
     #[test]
@@ -96,25 +84,26 @@ mod tests {
         let mut slots = vec![1; 100];
         slots[..30].fill(0);
         slots[60..].fill(0);
-        let at: Vec<(f64, f64)> = find(&slots, 0.001, 0.0, 1, &[]).iter().map(|s| (s.at_s, s.length_s)).collect();
+        let at: Vec<(f64, f64)> = find(&slots, MS, 0, 1, &[]).iter().map(|s| (s.at_s, s.length_s)).collect();
         assert_eq!(at.len(), 2);
         assert_eq!(at[0].0, 0.0);
         assert!((at[1].1 - 0.04).abs() < 1e-9);
-        assert_eq!(find(&[], 0.001, 0.0, 1, &[]), []);
+        assert_eq!(find(&[], MS, 0, 1, &[]), []);
     }
 
     #[test]
     fn the_reason_is_what_was_seen_meanwhile() {
         let slots = vec![0; 100];
-        let why = |g: Glimpse| find(&slots, 0.001, 0.0, 2, &[g])[0].why.clone();
-        assert!(why(Glimpse { stolen_s: 0.08, ..glimpse(0.05) }).contains("host took 80 ms"));
-        assert!(why(Glimpse { late_s: 0.09, ..glimpse(0.1) }).contains("got no CPU for 90 ms"));
+        let glimpse = |at| Glimpse { at: at * MS, ..Glimpse::default() };
+        let why = |g: Glimpse| find(&slots, MS, 0, 2, &[g])[0].why.to_string();
+        assert!(why(Glimpse { stolen: 80 * MS, ..glimpse(50) }).contains("host took 80 ms"));
+        assert!(why(Glimpse { late: 90 * MS, ..glimpse(100) }).contains("got no CPU for 90 ms"));
         assert!(
-            why(Glimpse { server: vec![('D', 1), ('S', 3)], ..glimpse(0.05) }).contains("1 thread waiting for a disk")
+            why(Glimpse { server: vec![('D', 1), ('S', 3)], ..glimpse(50) }).contains("1 thread waiting for a disk")
         );
-        assert!(why(Glimpse { server: vec![('R', 2)], ..glimpse(0.05) }).contains("2 threads running"));
-        assert!(why(Glimpse { server: vec![('S', 9)], ..glimpse(0.05) }).contains("asleep"));
+        assert!(why(Glimpse { server: vec![('R', 2)], ..glimpse(50) }).contains("2 threads running"));
+        assert!(why(Glimpse { server: vec![('S', 9)], ..glimpse(50) }).contains("asleep"));
         // What was seen at another time says nothing.
-        assert_eq!(why(Glimpse { stolen_s: 1.0, ..glimpse(7.0) }), "all 2 clients were waiting for the server");
+        assert_eq!(why(Glimpse { stolen: 1000 * MS, ..glimpse(7000) }), "all 2 clients were waiting for the server");
     }
 }

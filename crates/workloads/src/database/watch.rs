@@ -9,12 +9,11 @@ use fingerpost_sys::procfs::{Paths, process, system};
 use fingerpost_sys::system::{own_cpu_time, ticks_per_second};
 
 use crate::database::stalls::Glimpse;
+use crate::stalls::shortest_ns;
 
 /// How often it looks. A look reads a counter for each client: some microseconds.
 const TICK: Duration = Duration::from_millis(10);
-/// It looks closer when nothing completed for this many mean latencies …
-const SUSPICIOUS: f64 = 10.0;
-/// … and at most this often in a step, because looking costs.
+/// It looks closer at most this often in a step, because looking costs.
 const MOST_GLIMPSES: usize = 500;
 
 /// A counter in a cache line of its own, of what a client completed, for the watcher to read.
@@ -61,19 +60,19 @@ impl<'a> Watch<'a> {
             let now = Instant::now();
             let late = now.saturating_duration_since(due);
             let completed = self.completed();
-            let so_far = completed.saturating_sub(completed_before) as f64;
-            let mean =
-                if so_far > 0.0 { (now - start).as_secs_f64() * self.progress.len() as f64 / so_far } else { 0.0 };
-            let quiet = (now - last_change).as_secs_f64() > (SUSPICIOUS * mean).max(TICK.as_secs_f64());
+            let spent = (now - start).as_nanos() as u64 * self.progress.len() as u64;
+            // The median is not known before the end.
+            let mean = spent.checked_div(completed.saturating_sub(completed_before)).unwrap_or(0);
+            let quiet = (now - last_change).as_nanos() as u64 > shortest_ns(mean) / 2;
             if completed != last {
                 (last, last_change) = (completed, now);
             }
             if (quiet || late > TICK) && watched.glimpses.len() < MOST_GLIMPSES {
                 let steal = self.machine().map_or(stolen, |m| m.steal);
                 watched.glimpses.push(Glimpse {
-                    at_s: (now - start).as_secs_f64(),
-                    late_s: if late > TICK { late.as_secs_f64() } else { 0.0 },
-                    stolen_s: steal.saturating_sub(stolen) as f64 / ticks_per_second() as f64,
+                    at: (now - start).as_nanos() as u64,
+                    late: if late > TICK { late.as_nanos() as u64 } else { 0 },
+                    stolen: steal.saturating_sub(stolen) * 1_000_000_000 / ticks_per_second(),
                     server: self.server_threads(),
                 });
                 stolen = steal;

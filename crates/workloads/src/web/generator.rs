@@ -27,9 +27,10 @@ use super::errors;
 use super::http::HeadCache;
 use super::input::{Input, answer};
 use super::kernel::{self, Scheduled, Sockets};
-use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, StallNs, now_ns};
-use super::stall::StallWatch;
+use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, now_ns};
+use super::stall::{Noted, StallWatch};
 use super::tally::{Pace, Tally, Window};
+use crate::stalls::Stall;
 
 /// The worker's name.
 pub const NAME: &str = "web-generator";
@@ -124,7 +125,7 @@ struct Generator {
     tally: Tally,
     watch: StallWatch,
     /// Those of the window, once it is over.
-    stalls: Vec<StallNs>,
+    stalls: Vec<Stall>,
     last_error: Option<String>,
     due: u64,
     /// Readings at the window's beginning and end.
@@ -162,7 +163,7 @@ impl Generator {
             buffer: vec![0; BUFFER],
             heads: HeadCache::default(),
             tally: Tally::new(load.rate.is_some(), load.requests),
-            watch: StallWatch::new(now),
+            watch: StallWatch::new(now, Noted::new()),
             stalls: Vec::new(),
             last_error: None,
             due: 0,
@@ -207,7 +208,7 @@ impl Generator {
             // From one waking to the next it should take no longer than the sleep and a little work.
             let meant = asleep.tv_sec as u64 * 1_000_000_000 + asleep.tv_nsec as u64;
             let last = std::mem::replace(&mut woken, now_ns());
-            self.watch.absent_ns += (woken - last).saturating_sub(meant + TICK_NS / 2);
+            self.watch.notes.absent_ns += (woken - last).saturating_sub(meant + TICK_NS / 2);
             for event in &events {
                 match event.data.u64() {
                     STDIN_TOKEN => {
@@ -272,14 +273,14 @@ impl Generator {
         let now = now_ns();
         if self.at_start.is_none() && self.tally.begun(now) {
             self.at_start = Some((own_cpu_time(), kernel::scheduled_self(), Sockets::read()));
-            self.watch.begin(self.tally.window.map_or(now, |w| w.start));
+            self.watch.open(self.tally.window.map_or(now, |w| w.start));
         }
         if self.at_end.is_none() && self.tally.over(now) {
             self.at_end = Some((own_cpu_time(), kernel::scheduled_self(), Sockets::read()));
             if let Some(window) = self.tally.window {
                 // A stall that goes on is judged by what is known now; how the wait for the last answers goes is no
                 // part of it.
-                self.stalls = self.watch.end(window.start, window.end);
+                self.stalls = self.watch.end(window.end);
             }
         }
         self.take_due(now);

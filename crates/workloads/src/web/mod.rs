@@ -18,7 +18,7 @@ pub mod private;
 pub mod protocol;
 pub mod request;
 pub mod settings;
-pub mod stall;
+pub(crate) mod stall;
 pub mod static_server;
 pub mod tally;
 pub mod verdict;
@@ -36,7 +36,7 @@ use self::protocol::{Load, Report, STRETCH_NS};
 use self::settings::{Server, Settings};
 use self::verdict::Account;
 use crate::histogram::Histogram;
-use crate::{ClientReport, Stall, Stamps, Step, Subjects, Workload, WorkloadError, behind};
+use crate::{ClientReport, Stamps, Step, Subjects, Workload, WorkloadError, behind, stalls};
 
 /// Load before the window of a step, on connections that are open already: thousands of round trips.
 pub const WARM_UP: Duration = Duration::from_millis(120);
@@ -199,7 +199,7 @@ impl Window {
         let client = self.client(None);
         let errors = client.errors.iter().map(|(kind, n)| format!("{kind} ({n} times)")).collect::<Vec<_>>().join(", ");
         let why = match client.stalls.first() {
-            Some(stall) => stall.why.clone(),
+            Some(stall) => stall.why.to_string(),
             None if errors.is_empty() => "nothing came back".to_owned(),
             None => errors,
         };
@@ -232,7 +232,7 @@ impl Window {
         for (kind, n) in self.reports.iter().flat_map(|r| &r.errors) {
             *errors.entry(kind.clone()).or_default() += n;
         }
-        let stalls = stall::common(&self.reports.iter().map(|r| r.stalls.clone()).collect::<Vec<_>>());
+        let stalls = stalls::common(self.reports.iter().map(|r| &r.stalls[..]));
         let missed = rate.and_then(|asked| {
             let due = self.reports.iter().map(|r| r.due).sum();
             verdict::missed_rate(asked, due, self.completed(), self.account.elapsed_ns as f64 / 1e9)
@@ -250,10 +250,7 @@ impl Window {
             cpu_seconds: self.reports.iter().map(|r| r.cpu_ns).sum::<u64>() as f64 / 1e9,
             cpus: self.account.cpus,
             generators: self.reports.len(),
-            stalls: stalls
-                .into_iter()
-                .map(|s| Stall { at_s: s.at as f64 / 1e9, length_s: s.length as f64 / 1e9, why: s.why })
-                .collect(),
+            stalls,
             saturated: wanting.or_else(|| self.account.saturated()).or(missed),
             time_wait: self.reports.iter().map(|r| r.time_wait).max().unwrap_or(0),
             listen_overflows: self.reports.iter().map(|r| r.listen_overflows).max().unwrap_or(0),

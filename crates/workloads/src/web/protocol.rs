@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 pub use fingerpost_sys::trace::monotonic_ns as now_ns;
 use serde::{Deserialize, Serialize};
 
+use crate::stalls::Stall;
+
 /// The length of the stretches whose throughput is a sample.
 pub const STRETCH_NS: u64 = 100_000_000;
 
@@ -76,7 +78,7 @@ pub struct Report {
     /// What went wrong, by kind.
     pub errors: BTreeMap<String, u64>,
     /// Times without any completion.
-    pub stalls: Vec<StallNs>,
+    pub stalls: Vec<Stall>,
     /// CPU time of the generator within the window.
     pub cpu_ns: u64,
     /// Time that it waited for a CPU.
@@ -87,15 +89,4 @@ pub struct Report {
     pub time_wait: u64,
     /// Connections that a full accept queue of the host turned away within the window.
     pub listen_overflows: u64,
-}
-
-/// A time without any completion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StallNs {
-    /// Its beginning after the window's.
-    pub at: u64,
-    /// Its length.
-    pub length: u64,
-    /// Its cause as far as the generator can tell.
-    pub why: String,
 }

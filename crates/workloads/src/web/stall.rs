@@ -1,220 +1,110 @@
-//! Stalls of the client: times in which nothing completed, and why.
+//! Why a web client stalls.
 //!
 //! The article's client stalled and nobody knew why. Here the state of every connection and the kernel's counters are
 //! noted while the stall lasts, for afterwards there is nothing left to see.
 
+use super::errors::NO_PORT;
 use super::kernel::{self, Scheduled, Sockets};
-use super::protocol::StallNs;
-
-/// No completion for so many medians is a stall.
-const MEDIANS: u64 = 10;
-/// Shorter than this is a scheduler's business, not a stall.
-const FLOOR_NS: u64 = 20_000_000;
-/// The most stalls that are kept one by one; a client that stalls more often is told so by their number.
-const MAX_KEPT: usize = 1000;
-
-/// What the connections of a generator were doing at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Doing {
-    /// Waiting for the connection to be established.
-    pub connecting: usize,
-    /// The request is sent or being sent, and no byte of an answer has come.
-    pub waiting: usize,
-    /// A part of an answer has come.
-    pub receiving: usize,
-    /// Pausing after an error.
-    pub pausing: usize,
-    /// With no request to make.
-    pub idle: usize,
-    /// The error that came last.
-    pub last_error: Option<String>,
-}
-
-/// Everything known about one stall.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Evidence {
-    /// How long nothing completed.
-    pub length_ns: u64,
-    /// For how much of it the generator itself did not run although it wanted to.
-    pub absent_ns: u64,
-    /// For how much of it the kernel says that the generator waited for a CPU.
-    pub cpu_wait_ns: u64,
-    /// What the connections were doing, when the generator ran during the stall.
-    pub doing: Option<Doing>,
-    /// Connections that a full accept queue turned away since shortly before.
-    pub overflows: u64,
-    /// Sockets in TIME_WAIT.
-    pub time_wait: u64,
-    /// Local ports there are.
-    pub ports: u64,
-}
-
-/// The cause as far as the evidence goes, in one sentence.
-pub fn explain(e: &Evidence) -> String {
-    let ms = |ns: u64| ns as f64 / 1e6;
-    // The kernel's figure reaches back to a little before the stall, so it only says why the generator did not run, not
-    // whether.
-    if e.absent_ns * 2 > e.length_ns {
-        return if e.cpu_wait_ns * 2 > e.absent_ns {
-            format!("the load generator itself waited {:.0} ms for a CPU", ms(e.cpu_wait_ns.min(e.absent_ns)))
-        } else {
-            format!(
-                "the load generator did not run for {:.0} ms: it was stopped, or the host gave this guest no CPU",
-                ms(e.absent_ns)
-            )
-        };
-    }
-    let Some(doing) = &e.doing else { return "it was over before the connections were looked at".to_owned() };
-    let busy = doing.connecting + doing.waiting + doing.receiving + doing.pausing;
-    let error = doing.last_error.as_deref().unwrap_or("unknown");
-    if doing.pausing * 2 > busy {
-        let ports = if error == super::errors::NO_PORT {
-            format!("; {} sockets are in TIME_WAIT and there are {} local ports for one address", e.time_wait, e.ports)
-        } else {
-            String::new()
-        };
-        return format!("{} of {busy} connections could not be made: {error}{ports}", doing.pausing);
-    }
-    let overflow = match e.overflows {
-        0 => String::new(),
-        n => format!(
-            "; the server's accept queue overflowed {n} times, and a connection turned away is tried again after 1 s"
-        ),
-    };
-    if doing.connecting * 2 > busy {
-        return format!("{} of {busy} connections waited to be established{overflow}", doing.connecting);
-    }
-    if doing.receiving * 2 > busy {
-        return format!("the server stopped in the middle of {} of {busy} answers", doing.receiving);
-    }
-    if doing.waiting * 2 > busy {
-        return format!("{} of {busy} requests were sent and the server answered none{overflow}", doing.waiting);
-    }
-    format!(
-        "{} connections were being established, {} waited for an answer, {} were within one, {} paused after an \
-         error{overflow}",
-        doing.connecting, doing.waiting, doing.receiving, doing.pausing
-    )
-}
+use crate::stalls::{Doing, Finder, Notes, Reason};
 
 /// Watches for stalls.
+pub type StallWatch = Finder<Noted>;
+
+/// What a generator notes.
 #[derive(Debug)]
-pub struct StallWatch {
-    threshold_ns: u64,
-    last_ns: u64,
+pub struct Noted {
     /// For how long the generator found that it had not run although it wanted to.
     pub absent_ns: u64,
     /// Noted while a stall lasts.
     doing: Option<(Doing, Sockets)>,
     /// Readings from before, renewed a few times a second.
     before: (Scheduled, Sockets),
-    found: Vec<(u64, Evidence)>,
     ports: u64,
 }
 
+impl Noted {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Noted { absent_ns: 0, doing: None, before: readings(), ports: kernel::local_ports() }
+    }
+}
+
+fn readings() -> (Scheduled, Sockets) {
+    (kernel::scheduled_self(), Sockets::read())
+}
+
 impl StallWatch {
-    /// Begins to watch.
-    pub fn new(now: u64) -> Self {
-        StallWatch {
-            threshold_ns: FLOOR_NS,
-            last_ns: now,
-            absent_ns: 0,
-            doing: None,
-            before: (kernel::scheduled_self(), Sockets::read()),
-            found: Vec::new(),
-            ports: kernel::local_ports(),
-        }
-    }
-
     /// Forgets what was found, at the beginning of the window.
-    pub fn begin(&mut self, now: u64) {
-        self.found.clear();
-        self.restart(now);
-        self.before = (kernel::scheduled_self(), Sockets::read());
+    pub fn open(&mut self, now: u64) {
+        self.begin(now);
+        self.notes.before = readings();
     }
 
-    /// Sets the threshold from the median latency, and renews the readings; to be called a few times a second.
+    /// Sets the median latency, and renews the readings; to be called a few times a second.
     pub fn renew(&mut self, median_ns: Option<u64>) {
-        self.threshold_ns = FLOOR_NS.max(median_ns.unwrap_or(0).saturating_mul(MEDIANS));
-        if self.doing.is_none() {
-            self.before = (kernel::scheduled_self(), Sockets::read());
+        self.set_median(median_ns.unwrap_or(0));
+        if self.notes.doing.is_none() {
+            self.notes.before = readings();
         }
     }
 
-    /// A completion.
-    #[inline]
-    pub fn completed(&mut self, now: u64) {
-        if now - self.last_ns.min(now) > self.threshold_ns {
-            self.note(now);
-        } else if self.doing.is_some() {
-            self.doing = None;
-        }
-        self.last_ns = now;
-        self.absent_ns = 0;
-    }
-
-    /// There is nothing to wait for, or the window begins: no gap counts from before now.
-    pub fn restart(&mut self, now: u64) {
-        self.last_ns = now;
-        self.absent_ns = 0;
-        self.doing = None;
-    }
-
-    /// Whether there has been no completion for so long that it may become a stall, and nobody has looked yet.
+    /// Whether nothing has completed for so long that it may become a stall, and nobody has looked yet.
     pub fn wants_a_look(&self, now: u64) -> bool {
-        self.doing.is_none() && now.saturating_sub(self.last_ns) > self.threshold_ns / 2
+        self.notes.doing.is_none() && self.may_stall(now)
     }
 
     /// Notes what the connections are doing during a stall.
     pub fn look(&mut self, doing: Doing) {
-        self.doing = Some((doing, Sockets::read()));
-    }
-
-    /// The window ends: a stall that is going on counts until now.
-    pub fn end(&mut self, start: u64, now: u64) -> Vec<StallNs> {
-        self.completed(now);
-        let told = self.found.drain(..).take(MAX_KEPT);
-        told.map(|(at, e)| StallNs { at: at.saturating_sub(start), length: e.length_ns, why: explain(&e) }).collect()
-    }
-
-    fn note(&mut self, now: u64) {
-        let (doing, sockets) = match self.doing.take() {
-            Some((doing, sockets)) => (Some(doing), sockets),
-            None => (None, Sockets::read()),
-        };
-        // Every failed look at the kernel's counters reads as zero, which explains nothing and claims nothing.
-        let length_ns = now - self.last_ns;
-        let evidence = Evidence {
-            length_ns,
-            absent_ns: self.absent_ns.min(length_ns),
-            cpu_wait_ns: kernel::scheduled_self().since(self.before.0).wait_ns.min(length_ns),
-            doing,
-            overflows: Sockets::read().listen_overflows.saturating_sub(self.before.1.listen_overflows),
-            time_wait: sockets.time_wait,
-            ports: self.ports,
-        };
-        self.found.push((self.last_ns, evidence));
+        self.notes.doing = Some((doing, Sockets::read()));
     }
 }
 
-/// The times in which every one of several generators stalled: with one, its own stalls.
-pub fn common(generators: &[Vec<StallNs>]) -> Vec<StallNs> {
-    let Some((first, others)) = generators.split_first() else { return Vec::new() };
-    let mut common = first.clone();
-    for other in others {
-        common = common
-            .iter()
-            .flat_map(|a| {
-                other.iter().filter_map(move |b| {
-                    let at = a.at.max(b.at);
-                    let end = (a.at + a.length).min(b.at + b.length);
-                    (end > at).then(|| StallNs { at, length: end - at, why: a.why.clone() })
-                })
-            })
-            .collect();
+impl Noted {
+    /// The cause of a stall of this length, as far as the evidence goes, with the readings at its end. Every failed look
+    /// at the kernel's counters reads as zero, which explains nothing and claims nothing.
+    fn explain(&mut self, length_ns: u64, (scheduled, sockets): (Scheduled, Sockets)) -> Reason {
+        let absent_ns = self.absent_ns.min(length_ns);
+        // The kernel's figure reaches back to a little before the stall, so it only says why the generator did not run,
+        // not whether.
+        if absent_ns * 2 > length_ns {
+            let cpu_wait_ns = scheduled.since(self.before.0).wait_ns.min(absent_ns);
+            return if cpu_wait_ns * 2 > absent_ns {
+                Reason::WaitedForCpu(cpu_wait_ns)
+            } else {
+                Reason::DidNotRun(absent_ns)
+            };
+        }
+        let Some((doing, meanwhile)) = self.doing.take() else { return Reason::Unseen };
+        let overflows = sockets.listen_overflows.saturating_sub(self.before.1.listen_overflows);
+        let most = |n: usize| n * 2 > doing.busy();
+        if most(doing.pausing) && doing.last_error.as_deref() == Some(NO_PORT) {
+            Reason::NoPort(doing, meanwhile.time_wait, self.ports)
+        } else if most(doing.pausing) {
+            Reason::NotConnected(doing)
+        } else if most(doing.connecting) {
+            Reason::Connecting(doing, overflows)
+        } else if most(doing.receiving) {
+            Reason::WithinAnswers(doing)
+        } else if most(doing.waiting) {
+            Reason::Unanswered(doing, overflows)
+        } else {
+            Reason::Mixed(doing, overflows)
+        }
     }
-    common.retain(|s| s.length > FLOOR_NS);
-    common
+}
+
+impl Notes for Noted {
+    fn reason(&mut self, from: u64, to: u64) -> Reason {
+        self.explain(to - from, readings())
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        self.absent_ns = 0;
+        if self.doing.is_some() {
+            self.doing = None;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -223,45 +113,49 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn evidence(doing: Doing) -> Evidence {
-        Evidence { length_ns: 1000 * MS, doing: Some(doing), time_wait: 28_000, ports: 28_232, ..Evidence::default() }
+    /// What is said of a second in which nothing completed: the generator was absent and waited for a CPU for so many
+    /// milliseconds, accept queues overflowed so often, and the connections did this.
+    fn explain(absent: u64, cpu_wait: u64, overflows: u64, doing: Option<Doing>) -> String {
+        let meanwhile = Sockets { time_wait: 28_000, ..Sockets::default() };
+        let mut noted = Noted {
+            absent_ns: absent * MS,
+            doing: doing.map(|doing| (doing, meanwhile)),
+            before: (Scheduled { run_ns: 0, wait_ns: 70 }, Sockets { time_wait: 5, listen_overflows: 40 }),
+            ports: 28_232,
+        };
+        let scheduled = Scheduled { run_ns: 0, wait_ns: 70 + cpu_wait * MS };
+        noted.explain(1000 * MS, (scheduled, Sockets { time_wait: 0, listen_overflows: 40 + overflows })).to_string()
     }
 
     #[test]
     fn each_cause_is_told_from_its_neighbours() {
-        let all = |f: fn(&mut Doing)| {
-            let mut doing = Doing::default();
-            f(&mut doing);
-            evidence(doing)
-        };
-        assert!(
-            explain(&Evidence { absent_ns: 950 * MS, cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) })
-                .contains("waited 900 ms for a CPU")
-        );
-        assert!(explain(&Evidence { cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("answered none"));
-        assert!(
-            explain(&Evidence { absent_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("did not run for 900 ms")
-        );
-        let overflow = explain(&Evidence { overflows: 3, ..all(|d| d.connecting = 100) });
+        let waiting = |waiting| Some(Doing { waiting, ..Doing::default() });
+        let connecting = Some(Doing { connecting: 100, ..Doing::default() });
+        assert!(explain(950, 900, 0, waiting(9)).contains("waited 900 ms for a CPU"));
+        assert!(explain(0, 900, 0, waiting(9)).contains("answered none"));
+        assert!(explain(900, 0, 0, waiting(9)).contains("did not run for 900 ms"));
+        let overflow = explain(0, 0, 3, connecting.clone());
         assert!(
             overflow.contains("100 of 100 connections waited to be established")
                 && overflow.contains("overflowed 3 times")
         );
-        assert!(!explain(&all(|d| d.connecting = 100)).contains("overflowed"));
-        let ports = explain(&all(|d| {
-            d.pausing = 10;
-            d.last_error = Some(super::super::errors::NO_PORT.to_owned());
-        }));
+        assert!(!explain(0, 0, 0, connecting).contains("overflowed"));
+        let pausing = |error: &str| Doing { pausing: 10, last_error: Some(error.to_owned()), ..Doing::default() };
+        let ports = explain(0, 0, 0, Some(pausing(NO_PORT)));
         assert!(ports.contains("28000 sockets are in TIME_WAIT") && ports.contains("28232 local ports"), "{ports}");
-        assert!(explain(&all(|d| d.receiving = 5)).contains("in the middle of 5 of 5 answers"));
-        assert!(explain(&all(|d| d.waiting = 5)).contains("answered none"));
-        assert!(explain(&Evidence { doing: None, ..all(|_| ()) }).contains("over before"));
+        assert_eq!(explain(0, 0, 0, Some(pausing("refused"))), "10 of 10 connections could not be made: refused");
+        let receiving = Some(Doing { receiving: 5, ..Doing::default() });
+        assert!(explain(0, 0, 0, receiving).contains("in the middle of 5 of 5 answers"));
+        assert!(explain(0, 0, 0, waiting(5)).contains("answered none"));
+        let mixed = Some(Doing { connecting: 1, waiting: 2, receiving: 2, ..Doing::default() });
+        assert!(explain(0, 0, 0, mixed).contains("1 connections were being established, 2 waited"));
+        assert!(explain(0, 0, 0, None).contains("over before"));
     }
 
     #[test]
     fn a_gap_of_many_medians_is_a_stall_and_a_shorter_one_is_not() {
-        let mut watch = StallWatch::new(0);
-        watch.begin(0);
+        let mut watch = StallWatch::new(0, Noted::new());
+        watch.open(9 * MS);
         watch.renew(Some(5 * MS));
         watch.completed(10 * MS);
         watch.completed(59 * MS);
@@ -270,19 +164,9 @@ mod tests {
         watch.look(Doing { waiting: 3, ..Doing::default() });
         assert!(!watch.wants_a_look(111 * MS));
         watch.completed(159 * MS);
-        let stalls = watch.end(9 * MS, 300 * MS);
+        let stalls = watch.end(300 * MS);
         assert_eq!(stalls.len(), 2, "{stalls:?}");
-        assert_eq!((stalls[0].at, stalls[0].length), (50 * MS, 100 * MS));
-        assert_eq!((stalls[1].at, stalls[1].length), (150 * MS, 141 * MS));
-    }
-
-    #[test]
-    fn only_what_all_generators_saw_is_a_stall_of_the_client() {
-        let s = |at: u64, length: u64| StallNs { at: at * MS, length: length * MS, why: "x".to_owned() };
-        let one = vec![s(0, 100), s(500, 100)];
-        assert_eq!(common(std::slice::from_ref(&one)), one);
-        assert_eq!(common(&[one.clone(), vec![s(50, 100), s(590, 15)]]), [s(50, 50)]);
-        assert_eq!(common(&[one, Vec::new()]), []);
-        assert_eq!(common(&[]), []);
+        assert_eq!((stalls[0].at_s, stalls[0].length_s), (0.05, 0.1));
+        assert_eq!((stalls[1].at_s, stalls[1].length_s), (0.15, 0.141));
     }
 }

@@ -7,11 +7,11 @@ use rustix::io::Errno;
 
 use super::{BUFFER, Generator, PAUSE_NS};
 use crate::closed_loop::stamp;
+use crate::stalls::Doing;
 use crate::web::connection::{Stage, Target, untoken};
 use crate::web::errors;
 use crate::web::http::Progress;
 use crate::web::protocol::now_ns;
-use crate::web::stall::Doing;
 use crate::web::tally::Times;
 
 impl Generator {
