@@ -118,7 +118,7 @@ impl Setting {
 
     /// Processes beside the server that run now, and may be held for a moment.
     pub fn neighbours(&self) -> Vec<i32> {
-        self.neighbours.iter().map(|n| n.child.id() as i32).collect()
+        self.neighbours.iter().map(Worker::pid).collect()
     }
 
     /// Ends it.

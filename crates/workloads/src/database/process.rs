@@ -2,12 +2,10 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::process::{Child, Command};
+use std::time::Duration;
 
-use fingerpost_sys::child;
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::stamps::Stamps;
 
 use crate::WorkloadError;
@@ -15,22 +13,14 @@ use crate::database::connection::Target;
 use crate::database::guard;
 use crate::database::messages::{Reply, Request};
 use crate::database::worker;
-use crate::worker::{Pipes, mark, prefixed};
+use crate::worker::{Link, NoAnswer, mark, prefixed};
 
 /// Connecting to a user's server and making a database there.
 const GUARD_DEADLINE: Duration = Duration::from_secs(60);
-const STOP_DEADLINE: Duration = Duration::from_secs(5);
-
-fn lost(error: &dyn std::fmt::Display) -> WorkloadError {
-    WorkloadError::Failed(format!("the load generator is gone: {error}"))
-}
 
 /// The load generator.
 #[derive(Debug)]
-pub struct Worker {
-    server: Server,
-    pipes: Pipes,
-}
+pub struct Worker(Link);
 
 impl Worker {
     /// Starts it, and has it stamp its round trips where there is something to stamp them into. It dies with the
@@ -49,52 +39,46 @@ impl Worker {
         let mut command = prefixed(prefix, Command::new(program));
         mark(&mut command, worker::NAME);
         stamps.iter().for_each(|stamps| stamps.give(&mut command));
-        let (server, pipes) = Pipes::start(&mut command, scratch).map_err(|e| failed(&e))?;
-        Ok(Worker { server, pipes })
+        Link::start(&mut command, |command| scratch.spawn(command)).map(Worker).map_err(|e| failed(&e))
     }
 
     /// Its process id.
     pub fn pid(&self) -> i32 {
-        self.server.pid()
+        self.0.process.pid()
     }
 
     /// Sends an order and waits for the answer.
     pub fn ask(&mut self, order: &Request, patience: Duration) -> Result<Reply, WorkloadError> {
-        self.pipes.order(order).map_err(|e| lost(&e))?;
+        self.0.order(order).map_err(|e| self.lost(e.into()))?;
         self.next(patience)
     }
 
     /// Waits for a further answer to the same order.
     pub fn next(&mut self, patience: Duration) -> Result<Reply, WorkloadError> {
-        match self.pipes.answers.recv_timeout(patience) {
-            Ok(Ok(line)) => serde_json::from_str(&line).map_err(|e| lost(&e)),
-            Ok(Err(e)) => Err(lost(&e)),
-            Err(RecvTimeoutError::Timeout) => Err(WorkloadError::Failed(format!(
-                "the load generator did not answer within {:.0} s",
-                patience.as_secs_f64()
-            ))),
-            Err(RecvTimeoutError::Disconnected) => match self.server.child.wait() {
-                Ok(status) => Err(lost(&status)),
-                Err(e) => Err(lost(&e)),
+        self.0.answer(patience).map_err(|why| self.lost(why))
+    }
+
+    fn lost(&mut self, why: NoAnswer) -> WorkloadError {
+        let gone = |why: &dyn std::fmt::Display| format!("the load generator is gone: {why}");
+        WorkloadError::Failed(match why {
+            NoAnswer::Late(_) => format!("the load generator {why}"),
+            NoAnswer::Ended => match self.0.process.child.wait() {
+                Ok(status) => gone(&status),
+                Err(e) => gone(&e),
             },
-        }
+            _ => gone(&why),
+        })
     }
 
     /// Ends it.
-    pub fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
-        // The end of its orders is the end of its work; a signal is for one that hangs.
-        self.pipes.close();
-        let _ = child::wait_deadline(&mut self.server.child, Instant::now() + STOP_DEADLINE);
-        scratch.stop(self.server)
+    pub fn stop(self, scratch: &mut Scratch) -> Result<(), String> {
+        self.0.stop(scratch)
     }
 }
 
 /// The guard of the database on a user's own server.
 #[derive(Debug)]
-pub struct Guard {
-    child: Child,
-    pipes: Pipes,
-}
+pub struct Guard(Link<Child>);
 
 impl Guard {
     /// Starts it and has it make the database.
@@ -104,15 +88,13 @@ impl Guard {
         };
         let mut command = Command::new(program);
         // A group of its own: an interrupt from the keyboard is not for it, it has to clean up afterwards.
-        mark(&mut command, guard::NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().map_err(|e| failed(&e))?;
-        let mut pipes = Pipes::of(&mut child).map_err(|e| failed(&e))?;
-        pipes.order(target).map_err(|e| failed(&e))?;
-        let guard = Guard { child, pipes };
-        let why = match guard.pipes.answers.recv_timeout(GUARD_DEADLINE) {
-            Ok(Ok(line)) if line == guard::MADE => return Ok(guard),
-            Ok(Ok(sentence)) => sentence,
-            _ => "the server of the url did not answer in time".to_owned(),
+        mark(&mut command, guard::NAME).process_group(0);
+        let mut guard = Guard(Link::start(&mut command, Command::spawn).map_err(|e| failed(&e))?);
+        guard.0.order(target).map_err(|e| failed(&e))?;
+        let why = match guard.0.line(GUARD_DEADLINE) {
+            Ok(line) if line == guard::MADE => return Ok(guard),
+            Ok(sentence) => sentence,
+            Err(_) => "the server of the url did not answer in time".to_owned(),
         };
         let _ = guard.stop();
         Err(WorkloadError::Failed(why))
@@ -120,13 +102,13 @@ impl Guard {
 
     /// Has it drop the database, and waits until it has.
     pub fn stop(mut self) -> Result<(), String> {
-        self.pipes.close();
-        let last = self.pipes.answers.recv_timeout(GUARD_DEADLINE);
-        let _ = child::wait_deadline(&mut self.child, Instant::now() + STOP_DEADLINE);
+        self.0.close();
+        let last = self.0.line(GUARD_DEADLINE);
+        self.0.let_end();
         match last {
-            Ok(Ok(line)) if line == guard::DROPPED => Ok(()),
-            Ok(Ok(sentence)) => Err(sentence),
-            _ => Err("the process that drops the database on the server did not say that it did".to_owned()),
+            Ok(line) if line == guard::DROPPED => Ok(()),
+            Ok(sentence) => Err(sentence),
+            Err(_) => Err("the process that drops the database on the server did not say that it did".to_owned()),
         }
     }
 }

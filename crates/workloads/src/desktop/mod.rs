@@ -16,26 +16,24 @@ pub mod worker;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
-use fingerpost_sys::child;
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::scratch::Scratch;
 use task::{Answer, Order};
 pub use task::{Task, Turns};
 
 use crate::WorkloadError;
-use crate::worker::Pipes;
+use crate::worker::{Link, NoAnswer};
 
 /// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded
 /// machine.
 const GRACE: Duration = Duration::from_secs(60);
-const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The process that has the tasks. It dies with the thread that started it.
 #[derive(Debug)]
 pub struct Desktop {
-    server: Server,
-    pipes: Pipes,
+    link: Link,
     patience: Duration,
 }
 
@@ -47,8 +45,8 @@ impl Desktop {
     pub fn start(program: &Path, scratch: &mut Scratch) -> Result<Desktop, WorkloadError> {
         let mut command = Command::new(program);
         crate::worker::mark(&mut command, worker::NAME).arg(scratch.path().join("desktop-file"));
-        let (server, pipes) = Pipes::start(&mut command, scratch).map_err(|e| gone(&e))?;
-        Ok(Desktop { server, pipes, patience: GRACE })
+        let link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(|e| gone(&e))?;
+        Ok(Desktop { link, patience: GRACE })
     }
 
     /// Has the tasks begin after a wait, for a while. [`Desktop::end`] follows.
@@ -58,7 +56,7 @@ impl Desktop {
     pub fn begin(&mut self, wait: Duration, length: Duration) -> Result<(), WorkloadError> {
         let order = Order { wait_ns: wait.as_nanos() as u64, length_ns: length.as_nanos() as u64 };
         self.patience = wait + 2 * length + GRACE;
-        self.pipes.order(&order).map_err(|e| gone(&e))
+        self.link.order(&order).map_err(|e| gone(&e))
     }
 
     /// Waits until the tasks have made all of their turns.
@@ -66,8 +64,11 @@ impl Desktop {
     /// # Errors
     /// The process is gone, hangs, or could not do its tasks.
     pub fn end(&mut self) -> Result<Vec<(Task, Turns)>, WorkloadError> {
-        let line = self.pipes.answers.recv_timeout(self.patience).map_err(|e| gone(&e))?.map_err(|e| gone(&e))?;
-        let answer: Answer = serde_json::from_str(&line).map_err(|e| gone(&e))?;
+        let answer: Answer = self.link.answer(self.patience).map_err(|why| match why {
+            NoAnswer::Late(_) => gone(&RecvTimeoutError::Timeout),
+            NoAnswer::Ended => gone(&RecvTimeoutError::Disconnected),
+            other => gone(&other),
+        })?;
         answer.map_err(WorkloadError::Failed)
     }
 
@@ -75,10 +76,8 @@ impl Desktop {
     ///
     /// # Errors
     /// It could not be ended: a sentence.
-    pub fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
-        self.pipes.close();
-        let _ = child::wait_deadline(&mut self.server.child, Instant::now() + STOP_DEADLINE);
-        scratch.stop(self.server)
+    pub fn stop(self, scratch: &mut Scratch) -> Result<(), String> {
+        self.link.stop(scratch)
     }
 }
 

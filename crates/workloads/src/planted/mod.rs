@@ -113,7 +113,7 @@ impl Planted {
         self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
         let mut client = Worker::start(command, "load generator")?;
         if embedded {
-            place(client.child.id() as i32)?;
+            place(client.pid())?;
         }
         client.ask(&line(&Order::Prepare(prepare.to_vec()))?, PATIENCE)?;
         self.client = Some(client);
@@ -177,7 +177,7 @@ impl Workload for Planted {
     }
 
     fn subjects(&self) -> Subjects {
-        let clients: Vec<i32> = self.client.iter().map(|c| c.child.id() as i32).collect();
+        let clients: Vec<i32> = self.client.iter().map(Worker::pid).collect();
         let servers =
             if self.target.is_embedded() { clients.clone() } else { self.server.iter().map(Server::pid).collect() };
         Subjects { servers, clients }

@@ -11,8 +11,7 @@ pub mod server;
 pub mod truth;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::RecvTimeoutError;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use fingerpost_record::Params;
@@ -21,7 +20,7 @@ use fingerpost_sys::child::{self, die_with_parent};
 pub use recipe::Recipe;
 
 use crate::closed_loop::{Report, until_something};
-use crate::worker::{self, Pipes};
+use crate::worker::{self, Link, NoAnswer};
 use crate::{Stamps, Step, Subjects, Workload, WorkloadError};
 
 /// The workload's name.
@@ -124,7 +123,7 @@ impl Workload for Rehearsal {
         let mut command = self.server_command(&recipe)?;
         (self.prepare)(&mut command);
         let mut server = Worker::start(command, "server")?;
-        (self.placed)(server.child.id()).map_err(WorkloadError::Failed)?;
+        (self.placed)(server.pid() as u32).map_err(WorkloadError::Failed)?;
         let port = server.ask("go", PATIENCE)?;
         self.server = Some(server);
         let mut command = worker::command(client::NAME);
@@ -144,7 +143,7 @@ impl Workload for Rehearsal {
     }
 
     fn subjects(&self) -> Subjects {
-        let pid = |w: &Option<Worker>| w.iter().map(|w| w.child.id() as i32).collect();
+        let pid = |w: &Option<Worker>| w.iter().map(Worker::pid).collect();
         Subjects { servers: pid(&self.server), clients: pid(&self.client) }
     }
 
@@ -172,21 +171,21 @@ impl Workload for Rehearsal {
 
 /// A worker process that is asked in lines and answers in lines. Dropping it ends it.
 pub struct Worker {
-    /// The process.
-    pub child: Child,
     what: &'static str,
-    pipes: Pipes,
+    link: Link<Child>,
 }
 
 impl Worker {
     /// Starts a worker in a process group of its own that dies with this thread.
     pub fn start(mut command: Command, what: &'static str) -> Result<Worker, WorkloadError> {
-        die_with_parent(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| WorkloadError::Failed(format!("cannot start the {what}: {e}")))?;
-        match Pipes::of(&mut child) {
-            Ok(pipes) => Ok(Worker { child, what, pipes }),
-            Err(_) => Err(WorkloadError::Failed(format!("the {what} has no output"))),
-        }
+        let link = Link::start(die_with_parent(&mut command), Command::spawn);
+        let link = link.map_err(|e| WorkloadError::Failed(format!("cannot start the {what}: {e}")))?;
+        Ok(Worker { what, link })
+    }
+
+    /// The number of the process, which is also that of its group.
+    pub fn pid(&self) -> i32 {
+        self.link.process.id() as i32
     }
 
     fn failed(&self, why: String) -> WorkloadError {
@@ -195,30 +194,28 @@ impl Worker {
 
     /// Sends a line and waits for one. A worker that does not answer in time is killed, which ends the waiting.
     pub fn ask(&mut self, line: &str, patience: Duration) -> Result<String, WorkloadError> {
-        self.pipes.say(line).map_err(|e| self.failed(format!("does not listen: {e}")))?;
+        self.link.say(line).map_err(|e| self.failed(format!("does not listen: {e}")))?;
         self.next(patience)
     }
 
     /// Waits for a further line of the same answer.
     pub fn next(&mut self, patience: Duration) -> Result<String, WorkloadError> {
-        match self.pipes.answers.recv_timeout(patience) {
-            Ok(Ok(line)) => match line.strip_prefix("error ") {
-                Some(why) => Err(self.failed(format!("says: {}", why.trim()))),
-                None => Ok(line),
-            },
-            Ok(Err(e)) => Err(self.failed(format!("cannot be heard: {e}"))),
-            Err(RecvTimeoutError::Disconnected) => Err(self.failed("ended before it answered".into())),
-            Err(RecvTimeoutError::Timeout) => {
-                let _ = child::signal_group(self.child.id() as i32, libc::SIGKILL);
-                Err(self.failed(format!("did not answer within {:.0} s", patience.as_secs_f64())))
+        self.link.line(patience).map_err(|why| {
+            if matches!(why, NoAnswer::Late(_)) {
+                let _ = child::signal_group(self.pid(), libc::SIGKILL);
             }
-        }
+            self.failed(match why {
+                NoAnswer::Io(e) => format!("cannot be heard: {e}"),
+                NoAnswer::Refused(why) => format!("says: {why}"),
+                other => other.to_string(),
+            })
+        })
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = child::signal_group(self.child.id() as i32, libc::SIGKILL);
-        let _ = self.child.wait();
+        let _ = child::signal_group(self.pid(), libc::SIGKILL);
+        let _ = self.link.process.wait();
     }
 }

@@ -2,20 +2,20 @@
 //! be short of, and where the kernel kills for want of memory, it is one row that fails.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fingerpost_odb::{Store, transfer};
 use fingerpost_sys::scratch::Scratch;
 
-use crate::{WorkloadError, worker};
+use crate::WorkloadError;
+use crate::worker::{self, Link, NoAnswer, REFUSED};
 
 /// The worker's name.
 pub const NAME: &str = "site-import";
 
-/// The process: `STORE DIRECTORY FILE new|again`. Prints `ok NANOSECONDS` or `fail REASON`.
+/// The process: `STORE DIRECTORY FILE new|again`. Prints `ok NANOSECONDS` or `error REASON`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let made = || -> Result<Duration, String> {
         let [store, dir, file, how] = args.as_slice() else {
@@ -28,7 +28,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     };
     let (text, code) = match made() {
         Ok(took) => (format!("ok {}", took.as_nanos()), ExitCode::SUCCESS),
-        Err(why) => (format!("fail {}", why.replace('\n', " ")), ExitCode::FAILURE),
+        Err(why) => (format!("{REFUSED}{}", why.replace('\n', " ")), ExitCode::FAILURE),
     };
     // Nobody who could be told is left when the output is closed.
     let _ = worker::say(&text);
@@ -49,17 +49,13 @@ pub fn import(
     let failed = |why: String| WorkloadError::Failed(format!("the {} database could not be made: {why}", store.name()));
     let mut command = worker::command(NAME);
     command.arg(store.name()).args([dir, file]).arg(if again { "again" } else { "new" });
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut server = scratch.spawn(&mut command).map_err(|e| failed(e.to_string()))?;
-    let mut line = String::new();
-    let read = server.child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
-    let result = match (read, line.trim().split_once(' ')) {
-        (Some(Err(e)), _) => Err(failed(e.to_string())),
-        (_, Some(("ok", ns))) => ns.parse().map(Duration::from_nanos).map_err(|_| failed("it told no time".to_owned())),
-        (_, Some(("fail", why))) => Err(failed(why.to_owned())),
-        _ => Err(failed(format!("its process {}", worker::end_of(&mut server.child)))),
+    let mut link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(|e| failed(e.to_string()))?;
+    let result = match link.line(None) {
+        Ok(line) => line.strip_prefix("ok ").and_then(|ns| ns.parse().ok()).ok_or("it told no time".to_owned()),
+        Err(NoAnswer::Ended) => Err(format!("its process {}", link.end())),
+        Err(why) => Err(why.to_string()),
     };
     // What cannot be ended here is ended with the scratch directory.
-    let _ = scratch.stop(server);
-    result
+    let _ = scratch.stop(link.process);
+    result.map(Duration::from_nanos).map_err(failed)
 }

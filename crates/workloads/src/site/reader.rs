@@ -9,16 +9,15 @@ use std::ffi::OsString;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::sum;
 
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};
 use crate::WorkloadError;
-use crate::worker::{self, Pipes};
+use crate::worker::{self, Link, NoAnswer, REFUSED};
 
 /// The worker's name.
 pub const NAME: &str = "site-reader";
@@ -34,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The process: `STORE SOURCE LIST [CPU]`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    let failed = |why: String| format!("fail {}", why.replace('\n', " "));
+    let failed = |why: String| format!("{REFUSED}{}", why.replace('\n', " "));
     let mut server = match Desk::new(&args) {
         Ok(server) => server,
         Err(why) => {
@@ -240,8 +239,7 @@ fn draw(seed: u64, count: usize, pages: usize) -> Vec<usize> {
 pub struct Reader {
     /// Which contestant it is.
     pub access: Access,
-    server: Server,
-    pipes: Pipes,
+    link: Link,
 }
 
 impl Reader {
@@ -256,8 +254,8 @@ impl Reader {
         let failed = |e: io::Error| WorkloadError::Failed(format!("a reader could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
-        let (server, pipes) = Pipes::start(&mut command, scratch).map_err(failed)?;
-        let mut reader = Reader { access, server, pipes };
+        let link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(failed)?;
+        let mut reader = Reader { access, link };
         match reader.hear() {
             Ok(word) if word == "ready" => Ok(reader),
             Ok(word) => Err(WorkloadError::Failed(format!("a reader said “{word}”"))),
@@ -272,32 +270,25 @@ impl Reader {
 
     /// The number of its process.
     pub fn pid(&self) -> u32 {
-        self.server.child.id()
+        self.link.process.child.id()
     }
 
     /// Gives an order without waiting for the answer.
     pub fn order(&mut self, line: &str) -> Result<(), WorkloadError> {
-        self.pipes.say(line).map_err(|_| self.gone())
+        self.link.say(line).map_err(|_| self.lost(NoAnswer::Ended))
     }
 
-    fn gone(&mut self) -> WorkloadError {
-        let end = worker::end_of(&mut self.server.child);
-        WorkloadError::Failed(format!("the process that read from {} {end}", self.access.name()))
+    fn lost(&mut self, why: NoAnswer) -> WorkloadError {
+        WorkloadError::Failed(match why {
+            NoAnswer::Io(e) => e.to_string(),
+            NoAnswer::Refused(why) => format!("{}: {why}", self.access.name()),
+            _ => format!("the process that read from {} {}", self.access.name(), self.link.end()),
+        })
     }
 
     /// Waits for an answer.
     pub fn hear(&mut self) -> Result<String, WorkloadError> {
-        // Without a look now and then: it may be timed on the CPU that this thread would wake on.
-        let answer = self.pipes.answers.recv().map_err(|_| self.gone())?;
-        self.understood(answer)
-    }
-
-    fn understood(&self, answer: io::Result<String>) -> Result<String, WorkloadError> {
-        let line = answer.map_err(|e| WorkloadError::Failed(e.to_string()))?;
-        match line.strip_prefix("fail ") {
-            Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
-            None => Ok(line),
-        }
+        self.link.line(None).map_err(|why| self.lost(why))
     }
 
     /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is
@@ -307,11 +298,10 @@ impl Reader {
             if let Some(why) = enough() {
                 return Err(WorkloadError::Failed(why));
             }
-            return match self.pipes.answers.recv_timeout(LOOK_EVERY) {
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
-                Ok(answer) => self.understood(answer),
-            };
+            match self.link.line(LOOK_EVERY) {
+                Err(NoAnswer::Late(_)) => {}
+                answer => return answer.map_err(|why| self.lost(why)),
+            }
         }
     }
 
@@ -323,10 +313,8 @@ impl Reader {
 
     /// Ends the process.
     pub fn stop(self, scratch: &mut Scratch) {
-        let Reader { server, pipes, .. } = self;
-        drop(pipes);
         // What cannot be ended here is ended with the scratch directory.
-        let _ = scratch.stop(server);
+        let _ = scratch.stop(self.link.process);
     }
 }
 

@@ -4,10 +4,10 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use fingerpost_odb::{Database, Error, Reader};
@@ -15,11 +15,12 @@ use fingerpost_sys::scratch::{Scratch, Server};
 
 use super::access::Access;
 use super::tree::Page;
+use crate::WorkloadError;
 use crate::web::content::{Body, Content, Directory};
 use crate::web::pool::Pool;
 use crate::web::protocol::Load;
 use crate::web::static_server;
-use crate::{WorkloadError, worker};
+use crate::worker::{self, Link};
 
 /// The worker's name.
 pub const NAME: &str = "site-server";
@@ -105,15 +106,12 @@ impl Served {
     ) -> Result<Served, WorkloadError> {
         let failed = |e: io::Error| WorkloadError::Failed(format!("the site's server could not be started: {e}"));
         let mut command = worker::command(NAME);
-        command.arg(access.name()).arg(source).arg(workers.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut server = scratch.spawn(&mut command).map_err(failed)?;
-        let mut line = String::new();
-        if let Some(out) = server.child.stdout.take() {
-            BufReader::new(out).read_line(&mut line).map_err(failed)?;
-        }
-        let Some(port) = line.trim().strip_prefix("ready ").and_then(|p| p.parse::<u16>().ok()) else {
-            let end = worker::end_of(&mut server.child);
-            let _ = scratch.stop(server);
+        command.arg(access.name()).arg(source).arg(workers.to_string());
+        let mut link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(failed)?;
+        let line = link.line(None);
+        let Some(port) = line.ok().and_then(|line| line.strip_prefix("ready ")?.parse::<u16>().ok()) else {
+            let end = link.end();
+            let _ = scratch.stop(link.process);
             return Err(WorkloadError::Failed(format!("the server of {} was not ready: it {end}", access.name())));
         };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -131,7 +129,7 @@ impl Served {
         };
         let mut pool = Pool::default();
         pool.grow(1, scratch)?;
-        Ok(Served { server, load, pool })
+        Ok(Served { server: link.process, load, pool })
     }
 
     /// Requests a second in one window.

@@ -1,16 +1,15 @@
 //! The load generators as the conducting process sees them: started when needed, given orders, asked for reports.
 
 use std::process::Stdio;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::stamps::Stamps;
 
 use super::generator;
 use super::protocol::{Load, Order, Reply, Report, now_ns};
 use crate::WorkloadError;
-use crate::worker::{self, Pipes};
+use crate::worker::{self, Link, NoAnswer};
 
 /// How long a generator may take to say that it is ready: longer than it waits for its connections.
 const READY: Duration = Duration::from_secs(20);
@@ -28,10 +27,7 @@ pub struct Pool {
 }
 
 #[derive(Debug)]
-struct Generator {
-    process: Server,
-    pipes: Pipes,
-}
+struct Generator(Link);
 
 impl Pool {
     /// None yet; those to come stamp their round trips where there is something to stamp them into.
@@ -46,7 +42,7 @@ impl Pool {
 
     /// The ids of the processes.
     pub fn pids(&self) -> Vec<i32> {
-        self.generators.iter().map(|g| g.process.pid()).collect()
+        self.generators.iter().map(|g| g.0.process.pid()).collect()
     }
 
     /// Sees to it that there are this many.
@@ -55,10 +51,9 @@ impl Pool {
             let mut command = worker::command(generator::NAME);
             command.stderr(Stdio::null());
             self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
-            let started = Pipes::start(&mut command, scratch);
-            let (process, pipes) =
-                started.map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
-            self.generators.push(Generator { process, pipes });
+            let link = Link::start(&mut command, |command| scratch.spawn(command))
+                .map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
+            self.generators.push(Generator(link));
         }
         Ok(())
     }
@@ -96,7 +91,7 @@ impl Pool {
     pub fn stop(&mut self, scratch: &mut Scratch) {
         for generator in self.generators.drain(..) {
             // What cannot be ended here is ended with the scratch directory.
-            let _ = scratch.stop(generator.process);
+            let _ = scratch.stop(generator.0.process);
         }
     }
 }
@@ -107,7 +102,7 @@ fn confused() -> WorkloadError {
 
 impl Generator {
     fn order(&mut self, order: &Order) -> Result<(), WorkloadError> {
-        self.pipes.order(order).map_err(|_| self.gone())
+        self.0.order(order).map_err(|e| self.lost(e.into()))
     }
 
     fn report(&mut self, deadline: Instant) -> Result<Report, WorkloadError> {
@@ -119,19 +114,19 @@ impl Generator {
 
     /// The next reply, which must come before the deadline, and not be that it cannot.
     fn reply(&mut self, deadline: Instant) -> Result<Reply, WorkloadError> {
-        match self.pipes.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Ok(line)) => match serde_json::from_str(&line) {
-                Ok(Reply::Cannot(why)) => Err(WorkloadError::Failed(why)),
-                reply => reply.map_err(|_| confused()),
-            },
-            Err(RecvTimeoutError::Timeout) => Err(WorkloadError::Failed(
-                "a load generator did not answer in time; it may have been stopped".to_owned(),
-            )),
-            _ => Err(self.gone()),
+        match self.0.answer(deadline.saturating_duration_since(Instant::now())).map_err(|why| self.lost(why))? {
+            Reply::Cannot(why) => Err(WorkloadError::Failed(why)),
+            reply => Ok(reply),
         }
     }
 
-    fn gone(&mut self) -> WorkloadError {
-        WorkloadError::Failed(format!("a load generator {}", worker::end_of(&mut self.process.child)))
+    fn lost(&mut self, why: NoAnswer) -> WorkloadError {
+        match why {
+            NoAnswer::Other(_) => confused(),
+            NoAnswer::Late(_) => {
+                WorkloadError::Failed("a load generator did not answer in time; it may have been stopped".to_owned())
+            }
+            _ => WorkloadError::Failed(format!("a load generator {}", self.0.end())),
+        }
     }
 }

@@ -229,7 +229,7 @@ impl Surround {
             Neighbour::Idles => vec!["idle".into()],
             Neighbour::Session(script) => {
                 let session = planted.other_session(script)?;
-                self.sessions.push(session.child.id() as i32);
+                self.sessions.push(session.pid());
                 self.running.push(session);
                 return Ok(());
             }
@@ -244,11 +244,11 @@ impl Surround {
         };
         let mut process = neighbour_of(words)?;
         if let (Neighbour::BurnsApart(_, weight), Some(group)) = (neighbour, &self.apart) {
-            group.set_cpu_weight(*weight).and_then(|()| group.add_pid(process.child.id())).map_err(missing)?;
+            group.set_cpu_weight(*weight).and_then(|()| group.add_pid(process.pid() as u32)).map_err(missing)?;
         }
         if let Neighbour::BurnsOn(_, cpu) = neighbour {
             // Before it has threads: they inherit it.
-            affinity::pin_task(process.child.id() as i32, &[*cpu]).map_err(failed)?;
+            affinity::pin_task(process.pid(), &[*cpu]).map_err(failed)?;
         }
         process.ask("go", PATIENCE)?;
         self.running.push(process);
@@ -262,7 +262,7 @@ impl Surround {
     }
 
     fn pids(&self) -> Vec<i32> {
-        self.running.iter().map(|w| w.child.id() as i32).chain(self.shells.iter().map(|s| s.pid())).collect()
+        self.running.iter().map(Worker::pid).chain(self.shells.iter().map(|s| s.pid())).collect()
     }
 
     /// Begins what holds only while this side is measured: neighbours and the network's rate.
