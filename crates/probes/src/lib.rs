@@ -20,6 +20,7 @@ mod probe;
 mod process;
 mod program;
 pub mod protocol;
+mod row;
 mod select;
 mod session;
 mod share;

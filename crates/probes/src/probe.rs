@@ -1,9 +1,9 @@
 //! What a probe says of itself.
 
 use fingerpost_measure::Center;
-use fingerpost_record::descriptor::{Descriptor, OWN_CACHES, Table, is_beyond_caches, lmbench_name};
 pub use fingerpost_record::descriptor::{Exercises, HostDependence, table};
-use fingerpost_record::{Better, Measurement, Outcome, Param, Params, Unit};
+use fingerpost_record::descriptor::{OWN_CACHES, Table};
+use fingerpost_record::{Better, Param, Params, Unit};
 
 use crate::session::{Session, Stop};
 
@@ -46,7 +46,7 @@ pub struct Probe {
     /// own caches hold.
     pub depends_on_host: Option<HostDependence>,
     /// What lmbench calls the same operation, where it has it, with a parameter in the place of each `{parameter}`
-    /// ([`lmbench_name`]).
+    /// ([`fingerpost_record::descriptor::lmbench_name`]).
     pub lmbench: Option<&'static str>,
     /// System calls, by their names in the kernel, that an operation stands for where a program's calls are counted. Of
     /// several probes of a call the first measured one is taken.
@@ -112,33 +112,6 @@ impl Probe {
             Nature::Streams if params.int("size").is_none_or(|size| size <= OWN_CACHES) => Nature::Computes,
             nature => nature,
         }
-    }
-
-    /// What a record says of a row with these parameters.
-    pub fn descriptor(&self, params: &Params) -> Descriptor {
-        let int = |key: &str| params.int(key);
-        Descriptor {
-            place: crate::all()
-                .filter(|probe| probe.table.key == self.table.key)
-                .position(|p| p.name == self.name)
-                .map(|n| n as u32),
-            exercises: self.exercises,
-            entries: self.entries,
-            waits_for_device: self.waits_for_device,
-            depends_on_host: self
-                .depends_on_host
-                .filter(|made| *made != HostDependence::Memory || is_beyond_caches(int)),
-            lmbench: self.lmbench.and_then(|name| lmbench_name(name, int)),
-            calls: self.calls.iter().map(|call| (*call).into()).collect(),
-            ..Descriptor::of(self.table)
-        }
-    }
-
-    /// A row of it without a figure, and why.
-    pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
-        let descriptor = self.descriptor(&params);
-        Measurement::without_figure(self.name, self.version, params, self.unit, self.better, outcome, reason)
-            .described(descriptor)
     }
 
     /// How samples of one process become one value, and the processes' values the figure.
