@@ -42,6 +42,8 @@ check:
 	awk 'FNR == 1 { open = 0 } /^ *\/\/[\/!] ```/ { open = !open; if (open && !/```(text|json|sh)/) { \
 	    print FILENAME ":" FNR ": not run as a test; say that it is text"; bad = 1 } } END { exit bad }' \
 	    $$(find crates -name '*.rs')
+	bench/circles
+	bench/lines
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver \
