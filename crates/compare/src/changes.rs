@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_diagnose::hosts::same;
+use fingerpost_record::descriptor::FLOPS;
 use fingerpost_record::unstated::{DESCRIBED, DIR_FS, SERVER_PREFIX, leaves_settings_unstated};
 use fingerpost_record::{Param, Params, client, params};
 use serde::Serialize;
@@ -69,10 +70,6 @@ fn in_words(key: &str, value: Option<&Param>) -> String {
     )
 }
 
-/// The probe whose rows the host's compilers build. A row of ours says by which; a published table of one compiler has
-/// it with the host.
-const BUILT_ON_THE_HOST: &str = "cpu.flops";
-
 impl Change {
     fn of(what: &str, base: &str, new: &str, of: Option<String>) -> Change {
         let of_launch = of.as_deref().is_some_and(|of| of.split('.').next() == Some(LAUNCH));
@@ -89,9 +86,8 @@ impl Change {
     pub fn concerns(&self, row: &Row) -> bool {
         match self.of.as_deref() {
             None => true,
-            Some(BUILT_ON_THE_HOST) => {
-                row.probe == BUILT_ON_THE_HOST && row.params.get("compiler").is_none_or(|c| c.to_string() != "built-in")
-            }
+            // A row of ours says by which compiler; a published table of one compiler has it with the host.
+            Some(FLOPS) => row.probe == FLOPS && row.params.get("compiler").is_none_or(|c| c.to_string() != "built-in"),
             Some(of) => row.probe == of || row.probe.split('.').next() == Some(of),
         }
     }
@@ -192,15 +188,14 @@ fn settings(text: &str) -> BTreeMap<&str, &str> {
 
 fn compilers(base: &Side, new: &Side) -> Option<Change> {
     // A list of what is installed says nothing of a row that names its own compiler.
-    let unnamed = |side: &Side| {
-        side.rows.keys().any(|(probe, _, params)| probe == BUILT_ON_THE_HOST && params.get("compiler").is_none())
-    };
+    let unnamed =
+        |side: &Side| side.rows.keys().any(|(probe, _, params)| probe == FLOPS && params.get("compiler").is_none());
     let told = |side: &Side| side.facts.get("compilers").filter(|_| unnamed(side)).map(|values| values.join(" | "));
     let (b, n) = (told(base)?, told(new)?);
     let others = same(&base.facts, &new.facts, "processor") == Some(false);
     let names = |word: &&str| NAMES_THE_PROCESSOR.iter().any(|flag| word.starts_with(flag));
     let kept = |text: &str| text.split(' ').filter(|word| !others || !names(word)).collect::<Vec<_>>().join(" ");
-    (kept(&b) != kept(&n)).then(|| Change::of("compiler", &b, &n, Some(BUILT_ON_THE_HOST.to_owned())))
+    (kept(&b) != kept(&n)).then(|| Change::of("compiler", &b, &n, Some(FLOPS.to_owned())))
 }
 
 /// Flags that name the processor: one compiler told of two processors by them is no other build.

@@ -4,15 +4,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use fingerpost_record::descriptor::lmbench;
 use fingerpost_record::{Outcome, Params};
 
 use crate::figure::Figure;
 use crate::side::{Side, SideRow};
-
-/// lmbench's summary gives reading and writing one byte as one figure: their mean.
-const NULL_IO: &str = "lmbench.null_io";
-const READ: &str = "syscall.read";
-const WRITE: &str = "syscall.write";
 
 /// A figure that published and imported results have and no probe of ours measures.
 #[derive(Debug)]
@@ -21,32 +17,38 @@ pub struct Published {
     pub name: &'static str,
     /// What it is.
     pub summary: &'static str,
-    /// What lmbench calls it.
-    pub lmbench: &'static str,
     /// What of ours is set beside it, or why nothing is.
     pub beside: &'static str,
-    /// The probes whose mean that is; none where nothing is.
-    pub mean_of: &'static [&'static str],
+}
+
+impl Published {
+    /// What lmbench calls it.
+    pub fn lmbench(&self) -> Option<&'static str> {
+        lmbench::operation(self.name).map(|operation| operation.name)
+    }
+
+    /// The probes whose mean is set beside it: those that lmbench calls the same, which its summary gives as one
+    /// figure.
+    pub fn mean_of(&self) -> Vec<&'static str> {
+        let alike = |of: &&lmbench::Operation| Some(of.name) == self.lmbench() && of.probe != self.name;
+        lmbench::OPERATIONS.iter().filter(alike).map(|operation| operation.probe).collect()
+    }
 }
 
 /// All of them.
 pub static PUBLISHED: [Published; 2] = [
     Published {
-        name: NULL_IO,
+        name: "lmbench.null_io",
         summary: "the mean of reading one byte from /dev/zero and writing one to /dev/null, which lmbench's summary \
             prints as one figure",
-        lmbench: "null I/O",
         beside: "the mean of syscall.read and syscall.write of the same run, in `compare` and `replay`; neither of the \
             two alone is equal to it, and \
                  no probe measures it by this name",
-        mean_of: &[READ, WRITE],
     },
     Published {
         name: "lmbench.select_files",
         summary: "select on so many descriptors of files, of an imported result",
-        lmbench: "Select on N fd's",
         beside: "nothing: syscall.select waits for TCP connections, which lmbench measures as another figure",
-        mean_of: &[],
     },
 ];
 
@@ -59,14 +61,15 @@ pub fn published(name: &str) -> Option<&'static Published> {
 pub fn with<'a>(side: &'a Side, other: &Side) -> Cow<'a, Side> {
     let key = |probe: &str| (probe.to_owned(), 1, Params::new());
     let has = |side: &Side, probe: &str| side.rows.contains_key(&key(probe));
-    if !has(other, NULL_IO) || has(side, NULL_IO) {
-        return Cow::Borrowed(side);
+    let mut full = Cow::Borrowed(side);
+    for published in PUBLISHED.iter().filter(|p| has(other, p.name) && !has(side, p.name)) {
+        let [a, b] = published.mean_of()[..] else { continue };
+        let parts = side.rows.get(&key(a)).zip(side.rows.get(&key(b)));
+        if let Some(row) = parts.and_then(|(a, b)| mean(a, b)) {
+            full.to_mut().rows.insert(key(published.name), row);
+        }
     }
-    let parts = side.rows.get(&key(READ)).zip(side.rows.get(&key(WRITE)));
-    let Some(row) = parts.and_then(|(read, write)| mean(read, write)) else { return Cow::Borrowed(side) };
-    let mut side = side.clone();
-    side.rows.insert(key(NULL_IO), row);
-    Cow::Owned(side)
+    full
 }
 
 /// The mean of two rows of the same runs; nothing where either was not measured in one of them.
@@ -125,14 +128,14 @@ mod tests {
     fn reading_and_writing_are_put_beside_null_io_and_nothing_is_made_up_without_it() {
         let reference = references::load("g5-2.5-linux").unwrap();
         let c = compare(std::slice::from_ref(&reference), &[own()], &Options::default());
-        let row = c.rows.iter().find(|r| r.probe == NULL_IO).unwrap();
+        let row = c.rows.iter().find(|r| r.probe == "lmbench.null_io").unwrap();
         assert!((row.new.value - 150.0).abs() < 1e-9 && (row.base.value - 260.0).abs() < 1e-9);
         let mut half = own();
         half.measurements.pop();
         let c = compare(&[reference], &[half], &Options::default());
-        assert!(c.rows.iter().all(|r| r.probe != NULL_IO));
+        assert!(c.rows.iter().all(|r| r.probe != "lmbench.null_io"));
         let c = compare(&[own()], &[own()], &Options::default());
-        assert!(c.rows.iter().all(|r| r.probe != NULL_IO));
+        assert!(c.rows.iter().all(|r| r.probe != "lmbench.null_io"));
     }
     #[test]
     fn each_figure_without_a_probe_is_one_that_results_have_and_names_probes_that_there_are() {
@@ -141,13 +144,13 @@ mod tests {
         let tables = references::table_names().filter_map(references::table);
         let published: Vec<String> = tables.flat_map(|table| table.columns).map(|column| column.probe).collect();
         for figure in &PUBLISHED {
-            assert!(!measured(figure.name) && figure.mean_of.iter().all(|name| measured(name)), "{}", figure.name);
+            assert!(!measured(figure.name) && figure.mean_of().iter().all(|name| measured(name)), "{}", figure.name);
             let has = published
                 .iter()
                 .chain(imported.measurements.iter().map(|m| &m.probe))
                 .any(|probe| probe == figure.name);
             assert!(has, "{}", figure.name);
-            assert!(figure.mean_of.iter().all(|name| figure.beside.contains(name)), "{}", figure.beside);
+            assert!(figure.mean_of().iter().all(|name| figure.beside.contains(name)), "{}", figure.beside);
         }
         // A published row that no probe and no lab has would be another one to tell of.
         let of_a_lab = |name: &str| ["database.", "web.", "site.", "launch."].iter().any(|lab| name.starts_with(lab));

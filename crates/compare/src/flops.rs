@@ -1,5 +1,6 @@
 //! Floating point by instruction mix and compiler, beside what the core can do at most.
 
+use fingerpost_record::descriptor::FLOPS;
 use fingerpost_record::{Estimate, Measurement, Outcome};
 
 /// The compiler of rows that name none, as those of a source do where one compiler made all.
@@ -97,7 +98,7 @@ impl Flops {
     /// What these rows say; nothing where there is no row of floating point.
     pub fn of(rows: &[Measurement]) -> Option<Flops> {
         let mut flops = Flops { limits: limits(rows), ..Flops::default() };
-        for row in rows.iter().filter(|row| row.probe == "cpu.flops") {
+        for row in rows.iter().filter(|row| row.probe == FLOPS) {
             flops.take(row);
         }
         // The built-in kernels are the ones that every run has.

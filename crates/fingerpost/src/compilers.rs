@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use fingerpost_host::toolchain;
 use fingerpost_probes::{Probe, flops};
+use fingerpost_record::descriptor::FLOPS;
 use fingerpost_record::{Measurement, Outcome, Param, Params};
 use fingerpost_sys::child;
 
@@ -16,9 +17,6 @@ use crate::plan::parts::{Row, Settings, joined};
 
 /// The settings that this takes.
 pub const SETTINGS: [&str; 2] = ["cc", "cflags"];
-
-/// The probe whose rows are built.
-const PROBE: &str = "cpu.flops";
 
 /// The article's flags, and its tuning for the machine at hand. (-march=native is x86's word for what others call
 /// -mcpu=native.)
@@ -32,7 +30,7 @@ pub const HELP: [[&str; 3]; 2] = [
 
 /// Whether rows of this probe are built by the host's compilers too.
 pub fn builds(probe: &Probe) -> bool {
-    probe.name == PROBE
+    probe.name == FLOPS
 }
 
 /// How long a compiler may take.
@@ -68,7 +66,7 @@ struct Compiler {
 
 /// What must be built for these rows: something where the built-in kernels are to be measured.
 pub fn wanted<'a>(rows: &[Row], settings: &'a Settings, used: &mut Vec<&'a str>) -> Option<Compile> {
-    let ours: Vec<&Row> = rows.iter().filter(|row| row.probe.name == PROBE).collect();
+    let ours: Vec<&Row> = rows.iter().filter(|row| row.probe.name == FLOPS).collect();
     let probe = ours.first()?.probe;
     used.extend(settings.keys().map(String::as_str).filter(|key| SETTINGS.contains(key)));
     let mut modules: Vec<Param> = ours.iter().filter_map(|row| row.params.get("module").cloned()).collect();
@@ -238,7 +236,7 @@ mod tests {
     #[test]
     fn a_compiler_that_is_not_there_or_fails_is_a_failed_row_with_its_reason() {
         let dir = tempfile::tempdir().unwrap();
-        let probe = fingerpost_probes::find(PROBE).unwrap();
+        let probe = fingerpost_probes::find(FLOPS).unwrap();
         let compile =
             |cc: &str| Compile { cc: Some(vec![cc.into()]), cflags: "-O2".into(), modules: vec![Param::Int(1)], probe };
         let built = build(&compile("/nowhere/gcc"), dir.path()).unwrap();

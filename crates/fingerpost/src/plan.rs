@@ -96,7 +96,7 @@ pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) ->
 /// The error for a name that is neither a probe, nor a family, nor a lab.
 pub fn unknown(name: &str) -> String {
     if let Some(figure) = published(name) {
-        let of = figure.mean_of;
+        let of = figure.mean_of();
         let instead = if of.is_empty() {
             String::new()
         } else {

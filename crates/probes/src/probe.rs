@@ -46,7 +46,7 @@ pub struct Probe {
     /// own caches hold.
     pub depends_on_host: Option<HostDependence>,
     /// What lmbench calls the same operation, where it has it, with a parameter in the place of each `{parameter}`
-    /// ([`fingerpost_record::descriptor::lmbench_name`]).
+    /// ([`fingerpost_record::descriptor::lmbench::name`]).
     pub lmbench: Option<&'static str>,
     /// System calls, by their names in the kernel, that an operation stands for where a program's calls are counted. Of
     /// several probes of a call the first measured one is taken.

@@ -1,7 +1,7 @@
-//! A probe's row as a record has it. Its place among the others is the registry's to say, which is above the probes' own
-//! files.
+//! A probe's row as a record has it. Its place among the others is the registry's to say, which is above the probes'
+//! own files.
 
-use fingerpost_record::descriptor::{Descriptor, HostDependence, is_beyond_caches, lmbench_name};
+use fingerpost_record::descriptor::{Descriptor, HostDependence, is_beyond_caches, lmbench};
 use fingerpost_record::{Measurement, Outcome, Params};
 
 use crate::probe::Probe;
@@ -21,7 +21,7 @@ impl Probe {
             depends_on_host: self
                 .depends_on_host
                 .filter(|made| *made != HostDependence::Memory || is_beyond_caches(int)),
-            lmbench: self.lmbench.and_then(|name| lmbench_name(name, int)),
+            lmbench: self.lmbench.and_then(|name| lmbench::name(name, int)),
             calls: self.calls.iter().map(|call| (*call).into()).collect(),
             ..Descriptor::of(self.table)
         }

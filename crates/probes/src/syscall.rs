@@ -5,6 +5,8 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
+use fingerpost_record::descriptor::NULL_CALL;
+
 use crate::call::{c_path, check};
 use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop};
@@ -99,7 +101,7 @@ pub(crate) const FAMILY: Probe = Probe { entries: Some(1.0), ..latency(&table::S
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
-        name: "syscall.null",
+        name: NULL_CALL,
         lmbench: Some("null call"),
         calls: &["futex", "fcntl", "lseek"],
         summary: "a system call that does next to nothing: getppid",

@@ -4,6 +4,7 @@
 //! It stands in the record with each row, so that who reads a record needs no list of names. Rows of before do not
 //! state it: for these [`of_before`] knows it by their names.
 
+pub mod lmbench;
 mod of_before;
 pub mod table;
 
@@ -141,6 +142,14 @@ impl Descriptor {
     }
 }
 
+/// The null call. Rules ask for it by its name: what an entry into the kernel costs alone is what this one operation
+/// does, and no property that a new probe could have as well.
+pub const NULL_CALL: &str = "syscall.null";
+
+/// The floating-point kernels that the host's compilers build. Rules ask for them by their name: published tables have
+/// their rows without the parameter that says by which compiler.
+pub const FLOPS: &str = "cpu.flops";
+
 /// Bytes that no core's own caches hold: what is beyond them is shared with other cores, and on a virtual machine with
 /// other guests.
 pub const OWN_CACHES: i64 = 8 << 20;
@@ -148,19 +157,4 @@ pub const OWN_CACHES: i64 = 8 << 20;
 /// Whether a row with these parameters is about more memory than that.
 pub fn is_beyond_caches(int: impl Fn(&str) -> Option<i64>) -> bool {
     ["size", "resident"].into_iter().filter_map(int).any(|bytes| bytes > OWN_CACHES)
-}
-
-/// What lmbench calls a row with these parameters: a name, with a parameter in the place of each `{parameter}` of it;
-/// one that `K` follows is told in KiB. Nothing where a parameter is missing, and for files of other sizes than
-/// lmbench's own, 0 and 10 KiB.
-pub fn lmbench_name(name: &'static str, int: impl Fn(&str) -> Option<i64>) -> Option<Cow<'static, str>> {
-    let mut parts = name.split('{');
-    let mut words = Cow::Borrowed(parts.next()?);
-    for part in parts {
-        let (key, rest) = part.split_once('}')?;
-        let value = int(key).filter(|value| key != "size" || matches!(value, 0 | 10_240))?;
-        words.to_mut().push_str(&if rest.starts_with('K') { value / 1024 } else { value }.to_string());
-        words += rest;
-    }
-    Some(words)
 }

@@ -5,7 +5,8 @@ use fingerpost_record::Outcome;
 
 use crate::view::{Group, Row};
 
-/// The probe, a parameter that its row should have, and what it is called.
+/// The probe, a parameter that its row should have, and what it is called. They are chosen by name, ten of all, and in
+/// this order: which few stand for a machine no property of a probe says, and a new one does not ask to be among them.
 const KEYS: [(&str, &str, &str); 10] = [
     ("syscall.null", "", "system call"),
     ("switch.ring", "placement=same tasks=2", "context switch"),

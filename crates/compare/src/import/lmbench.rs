@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use fingerpost_record::descriptor::lmbench::OPERATIONS;
 use fingerpost_record::{Better, Estimate, Host, Measurement, Params, Run, Unit};
 
 use super::{ImportError, MAX_BYTES, clean, row, run};
@@ -13,33 +14,6 @@ const FORMAT: &str = "lmbench";
 /// lmbench's files have some thousand lines.
 const MAX_LINES: usize = 200_000;
 const MAX_ROWS: usize = 10_000;
-
-/// The lines `WORDS: NUMBER microseconds` whose probe we know.
-const LATENCIES: &[(&str, &str)] = &[
-    ("Simple syscall", "syscall.null"),
-    ("Simple read", "syscall.read"),
-    ("Simple write", "syscall.write"),
-    ("Simple stat", "syscall.stat"),
-    ("Simple fstat", "syscall.fstat"),
-    ("Simple open/close", "syscall.open_close"),
-    ("Signal handler installation", "signal.install"),
-    ("Signal handler overhead", "signal.handle"),
-    ("Protection fault", "signal.fault"),
-    ("Pipe latency", "ipc.pipe"),
-    ("AF_UNIX sock stream latency", "ipc.unix"),
-    ("UDP latency using", "ipc.udp"),
-    ("TCP latency using", "ipc.tcp"),
-    ("TCP/IP connection cost to", "ipc.tcp_connect"),
-    ("Process fork+exit", "process.fork"),
-    // Its program is linked dynamically.
-    ("Process fork+execve", "process.exec_dynamic"),
-    ("Process fork+/bin/sh -c", "process.shell"),
-    ("Pagefaults on", "vm.fault_file"),
-];
-
-/// The lines `WORDS: NUMBER MB/sec`.
-const BANDWIDTHS: &[(&str, &str)] =
-    &[("Pipe bandwidth", "bandwidth.pipe"), ("AF_UNIX sock stream bandwidth", "bandwidth.unix")];
 
 /// What the pairs of numbers after a title mean.
 #[derive(Clone, Copy)]
@@ -126,38 +100,36 @@ fn figure(line: &str) -> Option<Measurement> {
     let words = words.trim();
     match unit.trim() {
         "microseconds" => {
-            let (name, params) = select(words).or_else(|| known(LATENCIES, words))?;
-            latency(&name, params, number, 1e3)
+            let (name, params) = select(words).or_else(|| known(words, "microseconds"))?;
+            latency(name, params, number, 1e3)
         }
         "nanoseconds" => latency(&format!("lmbench.{}", snake(words)), Params::new(), number, 1.0),
         "MB/sec" => {
-            let (name, params) = known(BANDWIDTHS, words)?;
-            Some(row(&name, params, Unit::BytesPerSecond, Better::Higher, printed(number, 1e6)?, &[]))
+            let (name, params) = known(words, "MB/sec")?;
+            Some(row(name, params, Unit::BytesPerSecond, Better::Higher, printed(number, 1e6)?, &[]))
         }
         _ => None,
     }
 }
 
 /// `Select on 100 tcp fd's` is what our probe does; on files it is another thing.
-fn select(words: &str) -> Option<(String, Params)> {
+fn select(words: &str) -> Option<(&'static str, Params)> {
     let rest = words.strip_prefix("Select on ")?;
     let (fds, kind) = rest.split_once(' ')?;
     let params = Params::new().with("fds", fds.parse::<i64>().ok()?);
     let probe = if kind.starts_with("tcp") { "syscall.select" } else { "lmbench.select_files" };
-    Some((probe.to_owned(), params))
+    Some((probe, params))
 }
 
-fn known(table: &[(&str, &str)], words: &str) -> Option<(String, Params)> {
-    let exact = table.iter().find(|(w, _)| words == *w);
+/// The operation of a line of this unit, of those that are told in lines.
+fn known(words: &str, unit: &str) -> Option<(&'static str, Params)> {
+    let lines = || OPERATIONS.iter().filter_map(|o| o.line.filter(|line| line.1 == unit).map(|line| (line.0, o.probe)));
     // Some lines name the host or the file after the words.
-    let longer = || {
-        table
-            .iter()
-            .find(|(w, _)| (w.ends_with("using") || w.ends_with(" to") || w.ends_with(" on")) && words.starts_with(w))
-    };
+    let open = |line: &str| line.ends_with("using") || line.ends_with(" to") || line.ends_with(" on");
+    let exact = lines().find(|(line, _)| words == *line);
+    let (_, probe) = exact.or_else(|| lines().find(|(line, _)| open(line) && words.starts_with(line)))?;
     // lmbench forks from a process that has touched little memory.
-    let params = |probe: &str| if probe == "process.fork" { Params::new().with("resident", 0) } else { Params::new() };
-    exact.or_else(longer).map(|(_, probe)| ((*probe).to_owned(), params(probe)))
+    Some((probe, if probe == "process.fork" { Params::new().with("resident", 0) } else { Params::new() }))
 }
 
 fn latency(probe: &str, params: Params, number: &str, nanoseconds: f64) -> Option<Measurement> {
@@ -210,7 +182,20 @@ mod tests {
         assert_eq!(value("switch.ring", &Params::new().with("tasks", 4).with("footprint", 16384)), Some(1100.0));
         assert_eq!(value("memory.latency", &Params::new().with("size", 64 << 20).with("stride", 128)), Some(81.0));
         assert_eq!(run.measurements.len(), 11);
+        let unnamed: Vec<&str> =
+            run.measurements.iter().filter(|m| m.descriptor().lmbench.is_none()).map(|m| m.probe.as_str()).collect();
+        assert_eq!(unnamed, ["lmbench.integer_div"], "kept by its own words");
         assert_eq!((run.host.hostname.as_str(), run.host.cpu.mhz), ("tiger", Some(3593.0)));
+    }
+
+    #[test]
+    fn each_line_that_is_known_becomes_a_row_as_its_probe_has_them_today() {
+        for operation in OPERATIONS {
+            let Some((words, unit)) = operation.line else { continue };
+            let row = lmbench(format!("{words}: 2 {unit}\n").as_bytes()).unwrap().measurements.remove(0);
+            let probe = fingerpost_probes::find(operation.probe).unwrap();
+            assert_eq!((row.probe.as_str(), row.version, row.unit), (probe.name, probe.version, probe.unit));
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! A figure of this machine beside published ones: the row that it is of, or the rows that it is made of, and its
 //! interval.
 
+use fingerpost_record::descriptor::FLOPS;
 use fingerpost_record::params::named;
 use fingerpost_record::{Estimate, Measurement, Outcome, Params, Run};
 use serde::Serialize;
 
 use crate::aliases;
 use crate::conclusions::best;
+use crate::counterparts::{self, Published};
 use crate::figure::Figure;
 use crate::ratio::{self, CONFIDENCE, QuantileWeights, Ratio};
 use crate::references::Column;
@@ -166,8 +168,10 @@ impl Ours {
 
 /// What a run has for a published column.
 pub(super) fn ours(run: &Run, column: &Column) -> Option<Ours> {
-    if column.probe == "lmbench.null_io" && run.measurements.iter().all(|m| m.probe != column.probe) {
-        return null_io(run);
+    if let Some(published) = counterparts::published(&column.probe)
+        && run.measurements.iter().all(|m| m.probe != column.probe)
+    {
+        return mean(run, published);
     }
     if column.probe == FLOPS {
         return floating_point(run, column);
@@ -184,8 +188,6 @@ fn note(column: &Column, row: &Measurement) -> Option<Option<String>> {
     let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
     Some((!parts.is_empty()).then(|| parts.join("; ")))
 }
-
-const FLOPS: &str = "cpu.flops";
 
 /// A module, or the average of all eight, as one compiler makes them: each published column is one compiler's, and so
 /// is this machine's.
@@ -240,11 +242,12 @@ fn by_one_compiler(run: &Run) -> Option<Vec<&Measurement>> {
         .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))
 }
 
-/// lmbench's figure is the mean of reading and writing one byte.
-fn null_io(run: &Run) -> Option<Ours> {
+/// What stands beside a figure that no probe measures: the mean of two that probes do.
+fn mean(run: &Run, published: &Published) -> Option<Ours> {
+    let [one, other] = published.mean_of()[..] else { return None };
     let none = Params::new();
-    let (read, write) = (best(run, "syscall.read", &none)?, best(run, "syscall.write", &none)?);
-    let (a, b) = (read.estimate?, write.estimate?);
+    let (first, second) = (best(run, one, &none)?, best(run, other, &none)?);
+    let (a, b) = (first.estimate?, second.estimate?);
     let mid = |a: f64, b: f64| (a + b) / 2.0;
     let estimate = Estimate {
         value: mid(a.value, b.value),
@@ -252,10 +255,10 @@ fn null_io(run: &Run) -> Option<Ours> {
         high: mid(a.high, b.high),
         confidence: a.confidence,
     };
-    let outcome = if write.outcome == Outcome::Measured { read.outcome } else { write.outcome };
+    let outcome = if second.outcome == Outcome::Measured { first.outcome } else { second.outcome };
     let row =
-        Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), descriptor: None, ..read.clone() };
-    Some(Ours::new(row, Some("mean of syscall.read and syscall.write".into())))
+        Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), descriptor: None, ..first.clone() };
+    Some(Ours::new(row, Some(format!("mean of {one} and {other}"))))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod zeroing;
 #[cfg(test)]
 mod synthetic;
 
+use fingerpost_record::descriptor::NULL_CALL;
 use fingerpost_record::{Estimate, Measurement, Process, Run, Unit};
 use serde::Serialize;
 
@@ -117,7 +118,7 @@ pub struct Call {
 }
 
 fn call(run: &Run, derived: Option<&Costs>) -> Option<Call> {
-    let null = run.measurements.iter().find(|m| m.probe == "syscall.null" && m.params.is_empty())?.estimate?;
+    let null = run.measurements.iter().find(|m| m.probe == NULL_CALL && m.params.is_empty())?.estimate?;
     let allocation = derived?.allocation;
     (allocation > 0.0 && null.value > 0.0).then(|| Call { null, allocation, transport: null.value / allocation })
 }

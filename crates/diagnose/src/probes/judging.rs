@@ -14,6 +14,7 @@
 //! for; the rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
 use fingerpost_record::cause::thresholds::{LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_ROWS, WORTH_NAMING};
+use fingerpost_record::descriptor::NULL_CALL;
 use fingerpost_record::{Exercises, Finding, Layer, Observation, Status};
 
 use super::groups::{Group, GroupCause, group_causes};
@@ -67,7 +68,7 @@ fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
 
 /// Every system call slower by a like amount.
 fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
-    let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
+    let null = view.items.iter().find(|i| i.row.probe == NULL_CALL)?;
     if !null.slower {
         let innocent = null.row.verdict != Verdict::Unresolved;
         return innocent.then(|| Finding::cleared("syscall.entry", Layer::Kernel, null.row.words()));
@@ -223,7 +224,7 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
 /// entries explain of the difference under many clients. Throughput is told as the slow and the fast side's; with it a
 /// transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
 fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> Option<String> {
-    let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
+    let null = view.items.iter().find(|i| i.row.probe == NULL_CALL)?;
     let each = (null.slow - null.fast) * 1e-9;
     let longer = |[slow, fast]: [f64; 2]| 1.0 / slow - 1.0 / fast;
     let (alone, crowded) = (longer(one).max(0.0), longer(last));

@@ -77,7 +77,7 @@ struct Entry {
     beside: &'static str,
     /// The probes whose mean that is.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    mean_of: &'static [&'static str],
+    mean_of: Vec<&'static str>,
     /// The parameters of each row.
     rows: Vec<Params>,
     /// The rows that a lab makes: name, and what its figure is.
@@ -160,8 +160,9 @@ fn cause_entry(cause: &'static Cause) -> Entry {
 
 /// A figure that published and imported results have and that nothing here measures by its name.
 fn published_entry(figure: &'static Published) -> Entry {
-    let Published { name, summary, lmbench, beside, mean_of } = *figure;
-    Entry { name, kind: "published figure", summary, lmbench: Some(lmbench), beside, mean_of, ..Entry::default() }
+    let Published { name, summary, beside } = *figure;
+    let (lmbench, mean_of) = (figure.lmbench(), figure.mean_of());
+    Entry { name, kind: "published figure", summary, lmbench, beside, mean_of, ..Entry::default() }
 }
 
 fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {

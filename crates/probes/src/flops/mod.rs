@@ -7,6 +7,7 @@ mod peak;
 use std::hint::black_box;
 use std::io;
 
+use fingerpost_record::descriptor::FLOPS;
 use fingerpost_record::{Better, Params, Unit};
 
 use crate::probe::{Exercises, Probe, latency, table};
@@ -64,7 +65,7 @@ fn modules() -> Vec<Params> {
 
 /// The kernels.
 pub static PROBES: &[Probe] = &[Probe {
-    name: "cpu.flops",
+    name: FLOPS,
     summary: "floating-point operations a second, by instruction mix and compiler",
     timed: "a thousand steps of the midpoint rule for an integral known in closed form, in double precision, all in \
         registers and the \

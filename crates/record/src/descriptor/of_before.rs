@@ -4,7 +4,7 @@
 //! The list is closed. A probe or lab of today says in its descriptor what it is.
 
 use super::table::{self, Table};
-use super::{Descriptor, Exercises, HostDependence, is_beyond_caches, lmbench_name};
+use super::{Descriptor, Exercises, HostDependence, is_beyond_caches, lmbench};
 use crate::params::Params;
 
 /// Probes by what their names begin with, their table, and those of them that have a place in it, after those of
@@ -33,42 +33,6 @@ static FAMILIES: &[(&str, &Table, &[&str])] = &[
     ("web", &table::WEB, &[]),
     ("service", &table::SERVICE, &["latency", "rate"]),
     ("load", &table::LOAD, &["throughput", "turns", "turn"]),
-];
-
-/// What lmbench calls them.
-const LMBENCH: &[(&str, &str)] = &[
-    ("syscall.null", "null call"),
-    ("syscall.read", "null I/O"),
-    ("syscall.write", "null I/O"),
-    ("lmbench.null_io", "null I/O"),
-    ("syscall.stat", "stat"),
-    ("syscall.open_close", "open clos"),
-    ("syscall.select", "slct TCP"),
-    ("signal.install", "sig inst"),
-    ("signal.handle", "sig hndl"),
-    ("signal.fault", "Prot Fault"),
-    ("process.fork", "fork proc"),
-    ("process.exec_dynamic", "exec proc"),
-    ("process.shell", "sh proc"),
-    ("switch.ring", "{tasks}p/{footprint}K ctxsw"),
-    ("ipc.pipe", "Pipe"),
-    ("ipc.unix", "AF UNIX"),
-    ("ipc.udp", "UDP"),
-    ("ipc.tcp", "TCP"),
-    ("ipc.tcp_connect", "TCP conn"),
-    ("bandwidth.pipe", "Pipe (bw)"),
-    ("bandwidth.unix", "AF UNIX (bw)"),
-    ("bandwidth.tcp", "TCP (bw)"),
-    ("bandwidth.file_reread", "File reread"),
-    ("bandwidth.mmap_reread", "Mmap reread"),
-    ("fs.create", "{size}K File Create"),
-    ("fs.delete", "{size}K File Delete"),
-    ("vm.mmap", "Mmap Latency"),
-    ("vm.fault_file", "Page Fault"),
-    ("memory.latency", "lat_mem_rd"),
-    ("memory.read", "Mem read"),
-    ("memory.write", "Mem write"),
-    ("memory.copy", "Bcopy"),
 ];
 
 /// The system calls that their operations stand for.
@@ -101,7 +65,6 @@ pub fn of_before(probe: &str, params: [&Params; 2]) -> Descriptor {
     let known = FAMILIES.iter().find(|(of, ..)| *of == family);
     let table = known.map_or(&table::OTHER, |(_, table, _)| *table);
     let of_table = FAMILIES.iter().filter(|(_, of, _)| of.key == table.key);
-    let lmbench = LMBENCH.iter().find(|(of, _)| *of == probe);
     let calls = CALLS.iter().find(|(of, _)| *of == probe).map_or(&[][..], |(_, calls)| calls);
     Descriptor {
         place: of_table
@@ -112,7 +75,7 @@ pub fn of_before(probe: &str, params: [&Params; 2]) -> Descriptor {
         entries: entries(family, name),
         waits_for_device: matches!(probe, "fs.fsync" | "fs.fdatasync" | "fs.append"),
         depends_on_host: depends_on_host(probe, int),
-        lmbench: lmbench.and_then(|(_, name)| lmbench_name(name, int)),
+        lmbench: lmbench::operation(probe).and_then(|operation| lmbench::name(operation.name, int)),
         calls: calls.iter().map(|call| (*call).into()).collect(),
         ..Descriptor::of(table)
     }
