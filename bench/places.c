@@ -54,7 +54,7 @@ static void take(struct place *p, int side) {
                           memory_order_relaxed);
 }
 
-/* Even stages are round trips in page stage / 2, odd ones the fight for its mutex. */
+/* Even stages are round trips in page stage / 2, odd ones contention for its mutex. */
 static void *partner(void *unused) {
     pin(cpus[1]);
     for (int stage = 0, seen; (seen = atomic_load(&current)) != -2;) {

@@ -1,4 +1,4 @@
-//! The suspects, judged: guilty first, then suspected, then those that were looked at and found innocent, then those
+//! The suspects, judged: guilty first, then suspected, then those that were looked at and cleared, then those
 //! that nothing tells of.
 
 use fingerpost_record::cause::{Cause, Need, cause};

@@ -38,7 +38,7 @@ fn after(command: &Command) -> Option<Cow<'static, str>> {
         Command::List(args) => return args.next(),
         Command::Doctor(_) => "measure, when the machine is quiet: fingerpost run --profile quick",
         Command::Zerofill(_) => "every way to get memory: fingerpost run zerofill; as a page: fingerpost serve",
-        Command::Replay(_) => "as a page: fingerpost replay -o mysteries.html",
+        Command::Replay(_) => "as a page: fingerpost replay -o published.html",
         Command::Report(_) => "open it in a browser: it is one file, which can be mailed",
         Command::Archive(args) => return args.next().map(Cow::Borrowed),
         Command::Load(_) => {

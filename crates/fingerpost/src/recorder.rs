@@ -194,7 +194,7 @@ fn mostly_disturbed(row: &Row, state: &JobState) -> bool {
     let computes = matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams)
         && row.probe.center(&row.params).across_slowed.is_some();
     // A slice with few long batches meets an interruption in most of them on the quietest machine.
-    let judged = || state.processes.iter().filter(|p| !p.aside && p.samples.len() >= 50);
+    let judged = || state.processes.iter().filter(|p| !p.excluded && p.samples.len() >= 50);
     let hit = judged().filter(|p| p.samples.len() - p.disturbed.len() < estimate::MIN_UNDISTURBED).count();
     computes && hit * 2 > judged().count()
 }

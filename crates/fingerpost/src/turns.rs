@@ -132,7 +132,7 @@ fn next(states: [State; 2], first: impl FnOnce() -> usize) -> Next {
     }
 }
 
-/// Gives turns to two runs until both are gone or `stop` says so, which they are told. `tell` hears of each turn: how
+/// Gives turns to two runs until both are gone or `stop` says so, which they are told. `tell` is told of each turn: how
 /// many there were, and whose it is.
 pub fn give(
     sides: &[UnixStream; 2],
@@ -140,7 +140,7 @@ pub fn give(
     stop: impl Fn() -> bool,
     mut tell: impl FnMut(usize, usize),
 ) {
-    let (sender, heard) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     std::thread::scope(|scope| {
         for (side, socket) in sides.iter().enumerate() {
             let sender = sender.clone();
@@ -162,7 +162,7 @@ pub fn give(
                 sides.iter().for_each(|socket| drop(socket.shutdown(std::net::Shutdown::Write)));
                 return;
             }
-            match heard.recv_timeout(LOOK) {
+            match received.recv_timeout(LOOK) {
                 Ok((side, WAITS)) => states[side] = State::Waiting,
                 Ok((side, OVER)) => states[side] = State::Over,
                 Ok((side, _)) => states[side] = State::Gone,

@@ -245,8 +245,8 @@ impl Named {
 impl<'a> Namer<'a> {
     fn of(group: &'a OfGroup<'a>) -> Namer<'a> {
         let accused = group.accused();
-        let innocent = (0..group.members.len()).filter(|other| !accused.is_empty() && !accused.contains(other));
-        let read = innocent.filter_map(|other| group.sweep.read(Pass::First, group.node(other)).ok());
+        let others = (0..group.members.len()).filter(|other| !accused.is_empty() && !accused.contains(other));
+        let read = others.filter_map(|other| group.sweep.read(Pass::First, group.node(other)).ok());
         let peers: Vec<Run> = read.take(COMPARED).collect();
         Namer { group, peers: (!peers.is_empty()).then(|| Side::of(&peers)) }
     }

@@ -47,9 +47,9 @@ impl Heat {
 
 /// The accused, and as many of the others, all of them evenly over the group.
 fn chosen(hosts: usize, accused: &BTreeSet<usize>, others: usize, most: usize) -> Vec<usize> {
-    let innocent: Vec<usize> = (0..hosts).filter(|host| !accused.contains(host)).collect();
-    let step = innocent.len().div_ceil(others.max(1)).max(1);
-    accused.iter().copied().chain(innocent.into_iter().step_by(step)).take(most).collect()
+    let rest: Vec<usize> = (0..hosts).filter(|host| !accused.contains(host)).collect();
+    let step = rest.len().div_ceil(others.max(1)).max(1);
+    accused.iter().copied().chain(rest.into_iter().step_by(step)).take(most).collect()
 }
 
 /// Hosts of the picture at most: a screen has no more lines.

@@ -176,8 +176,8 @@ impl<'a> Usual<'a> {
             odd("cpu.affinity", format!("CPUs allowed: {} here, {} on its peers", d.cpus, self.cpus));
         }
         // As many as there are CPUs, before the run and after it: something else wants them all the time.
-        let crowded = |d: &Description| d.runnable >= u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1;
-        if crowded(d) && self.few(crowded) {
+        let oversubscribed = |d: &Description| d.runnable >= u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1;
+        if oversubscribed(d) && self.few(oversubscribed) {
             odd(
                 "cpu.contention",
                 format!("runnable processes beside the run: {} here, {} on its peers", d.runnable, self.runnable),

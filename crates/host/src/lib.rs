@@ -1,13 +1,13 @@
 //! The host's description and the preflight check.
 //!
 //! [`describe`] reads everything known to change figures like ours; [`doubts`] says what of it speaks against them and
-//! what to do. [`canary`], [`timer`] and [`background`] look at the machine as it is now. What the system does not tell
-//! is absent, never guessed.
+//! what to do. [`fixed_work`], [`timer`] and [`background`] look at the machine as it is now. What the system does not
+//! tell is absent, never guessed.
 
 pub mod background;
-pub mod canary;
 mod cpu;
 mod doubts;
+pub mod fixed_work;
 mod idle;
 mod kernel;
 pub mod preflight;

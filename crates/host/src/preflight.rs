@@ -6,7 +6,7 @@ use fingerpost_sys::system;
 use serde::Serialize;
 
 use crate::background::Background;
-use crate::canary::Canary;
+use crate::fixed_work::FixedWork;
 use crate::timer::Timer;
 use crate::{Doubt, Severity};
 
@@ -14,7 +14,8 @@ use crate::{Doubt, Severity};
 #[derive(Clone, Debug, Serialize)]
 pub struct Checks {
     /// The work of fixed size.
-    pub canary: Canary,
+    #[serde(rename = "canary")]
+    pub fixed_work: FixedWork,
     /// The clock.
     pub timer: Timer,
     /// What else ran.
@@ -56,8 +57,8 @@ impl Place {
     }
 }
 
-/// A quiet machine loses less of the canary's time than this; the tick and the kernel's own threads need a few tenths
-/// of a percent.
+/// A quiet machine loses less of the fixed work's time than this; the tick and the kernel's own threads need a few
+/// tenths of a percent.
 const LOST: f64 = 0.01;
 /// More than this, and most batches are disturbed: marking them leaves too few.
 const LOST_UNFIT: f64 = 0.25;
@@ -82,7 +83,7 @@ const SPACE: u64 = 100 << 20;
 
 /// The doubts that the live checks give rise to, the heaviest first.
 pub fn doubts(checks: &Checks) -> Vec<Doubt> {
-    let mut found = canary(checks);
+    let mut found = fixed_work(checks);
     background(checks, &mut found);
     timer(&checks.timer, &mut found);
     found.extend(checks.places.iter().filter_map(place));
@@ -94,8 +95,8 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
     found
 }
 
-fn canary(checks: &Checks) -> Vec<Doubt> {
-    let Some(all) = &checks.canary.all else {
+fn fixed_work(checks: &Checks) -> Vec<Doubt> {
+    let Some(all) = &checks.fixed_work.all else {
         let remedy = "allow CPUs to this process (taskset, cpuset), or free them";
         return vec![Doubt::new(Severity::Unfit, "The test work got no CPU at all", remedy)];
     };
@@ -112,9 +113,11 @@ fn canary(checks: &Checks) -> Vec<Doubt> {
             "stop what competes, or measure longer (--profile thorough) and at a quieter hour",
         ));
     }
-    if checks.canary.spread_between_cpus > SPREAD {
-        let what =
-            format!("The slowest CPU is {:.0} % slower than the fastest", checks.canary.spread_between_cpus * 100.0);
+    if checks.fixed_work.spread_between_cpus > SPREAD {
+        let what = format!(
+            "The slowest CPU is {:.0} % slower than the fastest",
+            checks.fixed_work.spread_between_cpus * 100.0
+        );
         found.push(Doubt::new(
             Severity::Care,
             what,
@@ -211,16 +214,16 @@ fn lower_first(sentence: &str) -> String {
 mod tests {
     use super::*;
     use crate::background::User;
-    use crate::canary::{Piece, Samples, evaluate};
+    use crate::fixed_work::{Piece, Samples, evaluate};
 
-    fn of_pieces(times: &[u64]) -> Canary {
+    fn of_pieces(times: &[u64]) -> FixedWork {
         let pieces = times.iter().map(|&ns| Piece { start_ns: 0, ns }).collect();
         evaluate(&[Samples { cpu: 0, pieces, involuntary: 0 }])
     }
 
     fn quiet() -> Checks {
         Checks {
-            canary: of_pieces(&[1_000_000; 1000]),
+            fixed_work: of_pieces(&[1_000_000; 1000]),
             timer: Timer { stated_ns: 1, step_ns: 20.0, reading_ns: 25.0, late_ns: 60_000.0, latest_ns: 90_000.0 },
             background: Background { seconds: 10.0, ..Default::default() },
             cpus: 2,
@@ -244,18 +247,18 @@ mod tests {
     #[test]
     fn each_disturbance_has_its_doubt() {
         type Spoil = fn(&mut Checks);
-        let noisy = |c: &mut Checks| c.canary = of_pieces(&[&[1_000_000; 90][..], &[1_500_000; 10]].concat());
-        let stalled = |c: &mut Checks| c.canary = of_pieces(&[&[1_000_000; 100_000][..], &[30_000_000]].concat());
+        let noisy = |c: &mut Checks| c.fixed_work = of_pieces(&[&[1_000_000; 90][..], &[1_500_000; 10]].concat());
+        let stalled = |c: &mut Checks| c.fixed_work = of_pieces(&[&[1_000_000; 100_000][..], &[30_000_000]].concat());
         let cases: [(Spoil, Severity, &str); 13] = [
             (noisy, Severity::Care, "10.0 % of its equal pieces"),
             (stalled, Severity::Care, "29.0 ms"),
             (
-                |c| c.canary = of_pieces(&[&[1_000_000; 50][..], &[3_000_000; 50]].concat()),
+                |c| c.fixed_work = of_pieces(&[&[1_000_000; 50][..], &[3_000_000; 50]].concat()),
                 Severity::Unfit,
                 "lost 50.0 %",
             ),
-            (|c| c.canary = evaluate(&[]), Severity::Unfit, "no CPU"),
-            (|c| c.canary.spread_between_cpus = 0.3, Severity::Care, "30 % slower"),
+            (|c| c.fixed_work = evaluate(&[]), Severity::Unfit, "no CPU"),
+            (|c| c.fixed_work.spread_between_cpus = 0.3, Severity::Care, "30 % slower"),
             (|c| c.background.others = 0.5, Severity::Care, "0.50 of 2"),
             (|c| c.background.others = 1.5, Severity::Unfit, "1.50 of 2"),
             (|c| c.background.steal = 0.02, Severity::Care, "2.0 %"),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use fingerpost_compare::scaling::{Scaling, Shape};
-use fingerpost_diagnose::deciding::Eagerness;
+use fingerpost_diagnose::deciding::Policy;
 use fingerpost_diagnose::suspects;
 use fingerpost_observe::Level;
 use fingerpost_record::{Finding, Params, Profile};
@@ -31,7 +31,7 @@ pub fn pass(profile: Profile, budget: Duration, tables: usize) -> Duration {
     each.saturating_sub(OVERHEAD).mul_f64(0.8).clamp(SHORTEST, enough)
 }
 
-/// The time to set aside for explaining so many tables of so many steps in all, with passes of this length.
+/// The time to reserve for explaining so many tables of so many steps in all, with passes of this length.
 pub fn reserve(length: Duration, tables: usize, steps: usize) -> Duration {
     let passes = (MOST_STEPS * tables.max(1) as u32).min(steps as u32);
     (length.mul_f64(1.25) + OVERHEAD) * passes
@@ -177,7 +177,7 @@ fn decided(
         closed: step.params.get("rate").is_none(),
         most: course.experiments,
         beyond_ours: course.beyond_ours,
-        eagerness: Eagerness::WhereUndecided,
+        policy: Policy::WhereUndecided,
         own_neighbours: Vec::new(),
     };
     decide(workload, &question, sink)
@@ -212,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_no_more_than_its_share() {
+    fn what_is_reserved_is_no_more_than_its_share() {
         for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
             for seconds in [15, 20, 90, 300] {
                 let budget = Duration::from_secs(seconds);
-                let aside = reserve(pass(profile, budget, 1), 1, 7);
-                assert!(aside <= budget.mul_f64(SHARE + 0.01), "{profile:?}, {seconds} s: {aside:?}");
+                let reserved = reserve(pass(profile, budget, 1), 1, 7);
+                assert!(reserved <= budget.mul_f64(SHARE + 0.01), "{profile:?}, {seconds} s: {reserved:?}");
             }
         }
         assert_eq!(pass(Profile::Quick, Duration::ZERO, 4), SHORTEST);

@@ -280,8 +280,8 @@ fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty_where_they_were_
             "{level:?}: {:#?}",
             a.findings
         );
-        for innocent in ["storage.latency", "network.shaping"] {
-            let accused = a.findings.iter().find(|f| f.cause == innocent && f.status == Status::Guilty);
+        for cause in ["storage.latency", "network.shaping"] {
+            let accused = a.findings.iter().find(|f| f.cause == cause && f.status == Status::Guilty);
             assert_eq!(accused, None);
         }
     }

@@ -5,9 +5,9 @@
 //! operation that blocks or wakes somebody has noise on both sides, and the median repeats better. Across processes,
 //! the quarter from the good side: whole processes are slowed as well, by neighbours that take memory, caches or the
 //! other CPU, and most of what happens to them adds time. It repeats as well as the median on a quiet machine and twice
-//! to five times as well on a loud one (`docs/measuring.md`). Values that set figures against each other, or come from
-//! a fight for one thing, err to both sides, and points of a curve are fitted together: for those, the median. Memory
-//! beyond the caches is slowed by neighbours most of the time: the tenth from the good side.
+//! to five times as well on a noisy one (`docs/measuring.md`). Values that set figures against each other, or come from
+//! contention for one thing, err to both sides, and points of a curve are fitted together: for those, the median.
+//! Memory beyond the caches is slowed by neighbours most of the time: the tenth from the good side.
 
 use fingerpost_record::{Better, Estimate, Percentiles};
 

@@ -52,12 +52,12 @@ impl Paces {
     }
 
     /// Marks the processes of one row that its figure is made without, and tells what is known of the others.
-    pub fn set_aside(&self, processes: &mut [Process]) -> Slowing {
+    pub fn exclude(&self, processes: &mut [Process]) -> Slowing {
         let slowed = self.of_each(processes);
         let valid: Vec<usize> = (0..processes.len()).filter(|&i| processes[i].value.is_some()).collect();
-        let (kept, aside) = part(valid.clone(), &slowed);
-        kept.iter().for_each(|&i| processes[i].aside = false);
-        aside.iter().for_each(|&i| processes[i].aside = true);
+        let (kept, excluded) = part(valid.clone(), &slowed);
+        kept.iter().for_each(|&i| processes[i].excluded = false);
+        excluded.iter().for_each(|&i| processes[i].excluded = true);
         let of_kept: Vec<f64> = kept.iter().map(|&i| slowed[i]).collect();
         let any = of_kept.iter().any(|s| *s > TOLERANCE);
         // Within the tolerance readings differ by chance.
@@ -96,12 +96,12 @@ pub struct Slowing {
 
 /// Marks the pairs of processes of one row that its ratio is made without, because either of the two was slowed. Each
 /// side has a best pace of its own: what the settings of the two sides make of the CPU is no disturbance.
-pub fn set_pairs_aside(paces: &[Paces; 2], sides: [&mut [Process]; 2]) {
+pub fn exclude_pairs(paces: &[Paces; 2], sides: [&mut [Process]; 2]) {
     let [a, b] = sides;
     let slowed: Vec<f64> = paces[0].of_each(a).into_iter().zip(paces[1].of_each(b)).map(|(a, b)| a.max(b)).collect();
-    let (kept, aside) = part((0..slowed.len()).collect(), &slowed);
-    for (pairs, out) in [(kept, false), (aside, true)] {
-        pairs.into_iter().for_each(|i| (a[i].aside, b[i].aside) = (out, out));
+    let (kept, excluded) = part((0..slowed.len()).collect(), &slowed);
+    for (pairs, out) in [(kept, false), (excluded, true)] {
+        pairs.into_iter().for_each(|i| (a[i].excluded, b[i].excluded) = (out, out));
     }
 }
 
@@ -109,8 +109,8 @@ pub fn set_pairs_aside(paces: &[Paces; 2], sides: [&mut [Process]; 2]) {
 fn part(mut some: Vec<usize>, slowed: &[f64]) -> (Vec<usize>, Vec<usize>) {
     some.sort_by(|&a, &b| slowed[a].total_cmp(&slowed[b]));
     let steady = some.iter().filter(|&&i| slowed[i] <= TOLERANCE).count();
-    let aside = some.split_off(steady.max(LEAST).min(some.len()));
-    (some, aside)
+    let excluded = some.split_off(steady.max(LEAST).min(some.len()));
+    (some, excluded)
 }
 
 /// How much of a slower pace goes into the values: 1 where they grow in proportion, 0 where they do not depend on it.
@@ -146,7 +146,7 @@ mod tests {
         let mut all: Vec<Process> = (0..10).map(|i| process(f64::from(i) * 100.0, &[4000.0 + f64::from(i)])).collect();
         all.extend((0..10).map(|_| process(50.0, &[8400.0])));
         let paces = paces_of(&all);
-        assert_eq!(paces.set_aside(&mut all), STEADY);
+        assert_eq!(paces.exclude(&mut all), STEADY);
         assert_eq!(kept_values(&all), (0..10).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>());
     }
 
@@ -155,11 +155,11 @@ mod tests {
         let mut all = vec![process(1.0, &[4000.0]), process(1.1, &[4000.0])];
         all.extend((0..20).map(|i| process(1.2, &[4200.0 + 10.0 * f64::from(i)])));
         let paces = paces_of(&all);
-        let slowing = paces.set_aside(&mut all);
+        let slowing = paces.exclude(&mut all);
         assert_eq!(kept_values(&all).len(), LEAST);
         assert_eq!(slowing, Slowing { any: true, by: 0.0 }, "their values do not depend on it");
         all.iter_mut().for_each(|p| p.value = Some(p.pace[0] / 10.0));
-        let slowed = paces.set_aside(&mut all).by;
+        let slowed = paces.exclude(&mut all).by;
         assert!((slowed - 1.05_f64.ln()).abs() < 1e-9, "{slowed}");
     }
 
@@ -170,8 +170,8 @@ mod tests {
         };
         // The second side's CPU is slower by its setting.
         let (mut a, mut b) = (side(1, 4000.0), side(6, 7000.0));
-        set_pairs_aside(&[paces_of(&a), paces_of(&b)], [&mut a, &mut b]);
-        let out = |side: &[Process]| (0..8).filter(|i| side[*i].aside).collect::<Vec<_>>();
+        exclude_pairs(&[paces_of(&a), paces_of(&b)], [&mut a, &mut b]);
+        let out = |side: &[Process]| (0..8).filter(|i| side[*i].excluded).collect::<Vec<_>>();
         assert_eq!((out(&a), out(&b)), (vec![1, 6], vec![1, 6]));
     }
 
@@ -188,24 +188,20 @@ mod tests {
     #[test]
     fn without_readings_or_with_few_processes_all_are_taken() {
         let mut plain: Vec<Process> = (0..8).map(|i| process(f64::from(i), &[])).collect();
-        assert_eq!(paces_of(&plain).set_aside(&mut plain), STEADY);
+        assert_eq!(paces_of(&plain).exclude(&mut plain), STEADY);
         assert_eq!(kept_values(&plain).len(), 8);
         let mut few = vec![process(1.0, &[4000.0]), process(2.0, &[8000.0])];
-        assert_eq!(
-            paces_of(&few).set_aside(&mut few),
-            Slowing { any: true, by: 1.5_f64.ln() },
-            "the middle of 0 and 1"
-        );
+        assert_eq!(paces_of(&few).exclude(&mut few), Slowing { any: true, by: 1.5_f64.ln() }, "the middle of 0 and 1");
         assert_eq!(kept_values(&few).len(), 2);
         let mut failed = vec![Process::default(); 3];
-        assert_eq!(Paces::default().set_aside(&mut failed), STEADY);
+        assert_eq!(Paces::default().exclude(&mut failed), STEADY);
     }
 
     #[test]
     fn one_slowed_process_among_the_few_is_told_though_most_kept_the_pace() {
         let mut few: Vec<Process> =
             [4000.0, 4000.0, 4000.0, 4000.0, 4400.0].iter().map(|ns| process(1.0, &[*ns])).collect();
-        assert_eq!(paces_of(&few).set_aside(&mut few), Slowing { any: true, by: 0.0 });
+        assert_eq!(paces_of(&few).exclude(&mut few), Slowing { any: true, by: 0.0 });
         assert_eq!(paces_of(&few).slowed_of_all(), (1, 5));
         assert_eq!(Paces::default().slowed_of_all(), (0, 0));
     }
@@ -213,10 +209,10 @@ mod tests {
     #[test]
     fn a_process_with_a_partner_is_set_beside_its_own_row_and_its_worst_cpu_counts() {
         let run = paces_of(&[process(1.0, &[4000.0]), process(1.0, &[4000.0]), process(1.0, &[9000.0, 1.0])]);
-        // The partner on the same core makes 6000 of 4000 in every process, and that is no reason to set any aside.
+        // The partner on the same core makes 6000 of 4000 in every process, and that is no reason to exclude any.
         let mut all: Vec<Process> = (0..6).map(|i| process(f64::from(i), &[6000.0, 4000.0])).collect();
         all.push(process(9.0, &[6000.0, 8000.0]));
-        assert_eq!(run.set_aside(&mut all), STEADY);
+        assert_eq!(run.exclude(&mut all), STEADY);
         assert_eq!(kept_values(&all), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     }
 }

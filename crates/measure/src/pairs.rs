@@ -24,7 +24,7 @@ pub type Decided<'a> = &'a dyn Fn(usize, &PairState) -> bool;
 
 /// Measures rows in pairs until each is decided or the budget is spent, and returns what is known of each.
 ///
-/// `centers` says for each row how samples become a value. The executor and the listener hear of job `2 × row + side`.
+/// `centers` says for each row how samples become a value. The executor and the listener are told of job `2 × row + side`.
 pub fn run(
     centers: &[Center],
     effort: Effort,
@@ -74,7 +74,7 @@ pub fn run(
 }
 
 /// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against
-/// are set aside where it matters.
+/// are excluded where it matters.
 fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &mut [Paces; 2]) {
     let before = state[0].processes.len();
     let whole = slices.iter().all(|s| matches!(s, Slice::Samples(_)));
@@ -92,12 +92,12 @@ fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &
     settle(state, paces, center);
 }
 
-/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now and where it matters, and makes the
+/// Excludes the pairs that the CPU's pace speaks against, as it is known by now and where it matters, and makes the
 /// estimates of both sides anew.
 fn settle(state: &mut PairState, paces: &[Paces; 2], center: Center) {
     let [a, b] = state;
     if center.across_slowed.is_some() {
-        pace::set_pairs_aside(paces, [&mut a.processes, &mut b.processes]);
+        pace::exclude_pairs(paces, [&mut a.processes, &mut b.processes]);
     }
     state.iter_mut().for_each(|side| side.estimate_again(center.across, 0.0));
 }
@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    struct Deaf;
-    impl Listener for Deaf {
+    struct NoListener;
+    impl Listener for NoListener {
         fn starting(&mut self, _: usize, _: usize, _: f64) {}
         fn finished(&mut self, _: usize, _: &JobState) {}
     }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn drift_cancels_within_the_pairs() {
         let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
-        let states = run(&[Center::MEDIAN], EFFORT, 3, &mut machine, &mut Deaf, &|_, _| false);
+        let states = run(&[Center::MEDIAN], EFFORT, 3, &mut machine, &mut NoListener, &|_, _| false);
         let (a, b) = (values(&states[0][0]), values(&states[0][1]));
         assert_eq!(a.len(), b.len());
         assert!(a.len() > 250, "{}", a.len());
@@ -170,27 +170,27 @@ mod tests {
     }
 
     #[test]
-    fn pairs_beside_a_slowed_cpu_are_set_aside_where_the_pace_matters() {
-        let aside = |center: Center| {
+    fn pairs_beside_a_slowed_cpu_are_excluded_where_the_pace_matters() {
+        let excluded = |center: Center| {
             let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
             let effort = Effort { max_processes: 30, ..EFFORT };
-            let states = run(&[center], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
-            states[0].each_ref().map(|side| side.processes.iter().filter(|p| p.aside).count())
+            let states = run(&[center], effort, 3, &mut machine, &mut NoListener, &|_, _| false);
+            states[0].each_ref().map(|side| side.processes.iter().filter(|p| p.excluded).count())
         };
         // Of three pairs two hold a third slice.
-        assert_eq!(aside(Center::MEDIAN), [20, 20]);
-        assert_eq!(aside(Center::MEDIAN.of_all()), [0, 0]);
+        assert_eq!(excluded(Center::MEDIAN), [20, 20]);
+        assert_eq!(excluded(Center::MEDIAN.of_all()), [0, 0]);
     }
 
     #[test]
     fn a_failed_half_takes_its_partner_with_it() {
         let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |call| call == 7 };
         let effort = Effort { max_processes: 12, ..EFFORT };
-        let states = run(&[Center::MEDIAN], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
+        let states = run(&[Center::MEDIAN], effort, 3, &mut machine, &mut NoListener, &|_, _| false);
         assert_eq!((states[0][0].processes.len(), states[0][1].processes.len()), (11, 11));
         assert_eq!(states[0][0].failures.len() + states[0][1].failures.len(), 1);
         let mut broken = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| true };
-        let states = run(&[Center::MEDIAN], effort, 3, &mut broken, &mut Deaf, &|_, _| false);
+        let states = run(&[Center::MEDIAN], effort, 3, &mut broken, &mut NoListener, &|_, _| false);
         assert!(states[0][0].given_up && broken.calls.len() == 2 * MAX_FAILURES);
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn a_decided_row_rests_at_a_look_and_not_between() {
         let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
         let decided = |row: usize, state: &PairState| row == 0 && state[0].processes.len() > 10;
-        let states = run(&[Center::MEDIAN; 2], EFFORT, 3, &mut machine, &mut Deaf, &decided);
+        let states = run(&[Center::MEDIAN; 2], EFFORT, 3, &mut machine, &mut NoListener, &decided);
         assert_eq!(states[0][0].processes.len(), 20);
         assert!(states[1][0].processes.len() > 200);
         assert!(is_a_look(40, 10) && !is_a_look(30, 10) && !is_a_look(0, 10));

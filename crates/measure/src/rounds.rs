@@ -113,11 +113,11 @@ impl JobState {
     /// Makes the estimate anew, where the pace matters from the processes that kept the best one known by now.
     fn settle(&mut self, paces: &Paces, center: Center) {
         let Some(across_slowed) = center.across_slowed else { return self.estimate_again(center.across, 0.0) };
-        let slowing = paces.set_aside(&mut self.processes);
+        let slowing = paces.exclude(&mut self.processes);
         self.estimate_again(if slowing.any { across_slowed } else { center.across }, slowing.by);
     }
 
-    /// Makes the estimate anew from the processes that are not set aside: this quantile of them, which may be off by so
+    /// Makes the estimate anew from the processes that are not excluded: this quantile of them, which may be off by so
     /// much.
     pub(crate) fn estimate_again(&mut self, quantile: f64, slowed: f64) {
         self.estimate = estimate::quantile_across(&kept_values(&self.processes), quantile, slowed);

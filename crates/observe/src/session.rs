@@ -120,7 +120,7 @@ impl Prepared {
         Prepared { level, taking, cost: thread_cpu_seconds() - cost }
     }
 
-    /// Attaches to the subjects' processes, their descendants and threads. What is born later is found on the way.
+    /// Attaches to the subjects' processes, their descendants and threads. What is created later is found on the way.
     /// Load generators that keep an account of their own do so while events are taken.
     pub fn attach(self, subjects: &Subjects, known: Known) -> Session {
         let subject = subjects.servers.first().copied();

@@ -277,7 +277,7 @@ impl Tracer {
         }
     }
 
-    /// Closes the window. Returns the threads that nothing was heard of: their state did not change in the whole
+    /// Closes the window. Returns the threads without an event: their state did not change in the whole
     /// window. For threads that are blocked in a call which the window did not see begin, too, [`Tracer::whole_window`]
     /// says in which.
     pub fn close(&mut self, end: u64, fd: &mut impl FnMut(i32, i32) -> Fd) -> Vec<(i32, i32)> {

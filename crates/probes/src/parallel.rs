@@ -116,7 +116,7 @@ fn fork_and_wait() -> io::Result<()> {
 /// Where both sides meet. All of it is shared between two processes, or two threads.
 #[derive(Default)]
 struct Stage {
-    /// Number of the current stretch; [`CURTAIN`] ends the partner.
+    /// Number of the current stretch; [`NO_STRETCH`] ends the partner.
     stretch: Word,
     /// The last stretch that the partner is through with.
     finished: Word,
@@ -132,7 +132,7 @@ struct Stage {
     failed: AtomicI32,
 }
 
-const CURTAIN: u32 = u32::MAX;
+const NO_STRETCH: u32 = u32::MAX;
 
 /// How a side waits for its next stretch.
 #[derive(Clone, Copy, PartialEq)]
@@ -183,13 +183,13 @@ impl Stage {
         Ok(())
     }
 
-    /// The partner's life: works in the stretches that are its own until the curtain falls.
+    /// The partner's life: works in the stretches that are its own, until [`NO_STRETCH`].
     fn partner(&self, idle: Idle, stretch_ns: u64, mut operation: Operation) -> io::Result<()> {
         let mut last = 0;
         loop {
             self.wait_while(&self.stretch, last, idle)?;
             last = self.stretch.0.load(Ordering::Acquire);
-            if last == CURTAIN {
+            if last == NO_STRETCH {
                 return Ok(());
             }
             if self.working.load(Ordering::Acquire) & 2 != 0 {
@@ -273,7 +273,7 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
         if let Err(e) = partner() {
             stage.failed.store(e.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
             // Nobody is to sleep on after a failure; the number is one that no stretch has.
-            let _ = stage.finished.set_and_wake(CURTAIN, 0);
+            let _ = stage.finished.set_and_wake(NO_STRETCH, 0);
         }
     };
     thread::scope(|scope| {
@@ -284,7 +284,7 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
             // Ours may have failed before the meeting point, where the partner would wait for it.
             stage.failed.store(libc::ECANCELED, Ordering::Relaxed);
         }
-        stage.stretch.set_and_wake(CURTAIN, 0)?;
+        stage.stretch.set_and_wake(NO_STRETCH, 0)?;
         result
     })?;
     Ok(stage.check()?)
@@ -407,7 +407,7 @@ mod tests {
             assert_eq!(theirs.load(Ordering::Relaxed), 0);
             let rates = stage.stretch(3, Idle::Sleeps, 1000, &mut none).unwrap();
             assert!(theirs.load(Ordering::Relaxed) > 0 && rates.iter().all(|r| *r > 0.0));
-            stage.stretch.set_and_wake(CURTAIN, 0).unwrap();
+            stage.stretch.set_and_wake(NO_STRETCH, 0).unwrap();
         });
     }
 }

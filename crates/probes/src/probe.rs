@@ -18,7 +18,7 @@ pub enum Nature {
     /// and of all processes.
     Relates,
     /// Several CPUs want the same thing all the time. One that is slowed leaves it to the others, so that through a
-    /// neighbour a fight becomes as easily faster as slower: the same medians.
+    /// neighbour contention costs as easily less as more: the same medians.
     Contends,
     /// It waits for memory that other cores and guests use as well, most of whom only make it slower: the good tenth of
     /// samples and of all processes.
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn where_a_neighbour_can_help_or_the_pace_says_little_all_processes_count() {
         let center = |name: &str, params: Params| crate::find(name).unwrap().center(&params);
-        let fight = center("sync.mutex_contended", Params::new().with("threads", 2));
-        assert_eq!((fight.within, fight.across, fight.across_slowed), (0.5, 0.5, None));
+        let contended = center("sync.mutex_contended", Params::new().with("threads", 2));
+        assert_eq!((contended.within, contended.across, contended.across_slowed), (0.5, 0.5, None));
         let stream = center("memory.copy", Params::new().with("size", 64 << 20));
         assert_eq!((stream.within, stream.across, stream.across_slowed), (0.9, 0.9, None));
         let call = center("syscall.null", Params::new());

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_short_or_senseless_is_a_failure() {
+    fn an_answer_that_is_cut_short_or_malformed_is_a_failure() {
         for bad in [
             "",
             "s 10 500 0\n",

@@ -52,8 +52,8 @@ pub struct Word(pub AtomicU32);
 /// process a draw of its own.
 pub const PLACES: usize = 32;
 
-/// A value on a page of its own and, in an array, in another place of its page than its neighbours, which would crowd
-/// each other out of one set of a cache.
+/// A value on a page of its own and, in an array, in another place of its page than its neighbours, which would evict
+/// each other from one set of a cache.
 #[repr(align(128))]
 pub struct Place<T> {
     /// What is there.

@@ -16,8 +16,8 @@ const STACK: usize = 64 << 10;
 /// The most threads that contend for one lock.
 const MAX_THREADS: i64 = 64;
 
-/// How long one value of a fight is taken over: long against the time slices in which threads of one CPU take turns
-/// holding it.
+/// How long one value is taken over where threads contend: long against the time slices in which threads of one CPU
+/// take turns holding it.
 const WINDOW_NS: u64 = 2_000_000;
 
 /// Acquisitions between two looks at the clock.
@@ -134,36 +134,36 @@ fn disputed<L: Default + Sync>(
         s.share_cpu();
     }
     let locks: Vec<Place<L>> = (0..PLACES).map(|_| Place::default()).collect();
-    let fight = Fight {
+    let contention = Contention {
         locks: &locks,
         once,
         current: Word::default(),
         tallies: (0..threads).map(|_| Tally::default()).collect(),
     };
     let ready = AtomicUsize::new(1);
-    let fighter = |n: usize| -> io::Result<()> {
+    let contend = |n: usize| -> io::Result<()> {
         let pinned = fingerpost_sys::affinity::pin(&[cpus[n % 2]]);
         ready.fetch_add(1, Ordering::Release);
         pinned?;
-        while fight.once(n)? {}
+        while contention.once(n)? {}
         Ok(())
     };
-    let fighter = &fighter;
+    let contend = &contend;
     thread::scope(|scope| {
-        let crew = (1..threads).map(|n| spawn(scope, move || fighter(n))).collect::<Vec<_>>();
+        let partners = (1..threads).map(|n| spawn(scope, move || contend(n))).collect::<Vec<_>>();
         // A thread that could not be started must not keep the others waiting.
-        let missing = crew.iter().filter(|t| t.is_err()).count();
+        let missing = partners.iter().filter(|t| t.is_err()).count();
         while ready.load(Ordering::Acquire) + missing < threads {
             thread::yield_now();
         }
-        let result = if missing == 0 { windows(s, &fight) } else { Ok(()) };
-        fight.current.0.store(NO_LOCK, Ordering::Relaxed);
-        for thread in crew {
+        let result = if missing == 0 { windows(s, &contention) } else { Ok(()) };
+        contention.current.0.store(NO_LOCK, Ordering::Relaxed);
+        for thread in partners {
             thread?.join().map_err(|_| Stop::Fail("a partner thread ended early".into()))??;
         }
         result
     })?;
-    let acquisitions = fight.acquisitions();
+    let acquisitions = contention.acquisitions();
     Ok((locks, acquisitions))
 }
 
@@ -171,16 +171,15 @@ fn disputed<L: Default + Sync>(
 const NO_LOCK: u32 = u32::MAX;
 
 /// Threads that want the same lock.
-struct Fight<'a, L, F> {
+struct Contention<'a, L, F> {
     locks: &'a [Place<L>],
     once: F,
-    /// Which lock is fought for, on a line of its own, as all look at it before each acquisition; [`NO_LOCK`] ends the
-    /// fight.
+    /// Which lock is wanted, on a line of its own, as all look at it before each acquisition; [`NO_LOCK`] ends it.
     current: Word,
     tallies: Vec<Tally>,
 }
 
-impl<L, F: Fn(&L) -> io::Result<()>> Fight<'_, L, F> {
+impl<L, F: Fn(&L) -> io::Result<()>> Contention<'_, L, F> {
     /// Takes the current lock once, as thread `n`; false when there is none any more.
     #[inline(always)]
     fn once(&self, n: usize) -> io::Result<bool> {
@@ -199,31 +198,31 @@ impl<L, F: Fn(&L) -> io::Result<()>> Fight<'_, L, F> {
     }
 }
 
-/// The first thread's part of a fight: it fights along, takes it from lock to lock, and takes a value per window.
-fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, fight: &Fight<L, F>) -> Result<(), Stop> {
-    // Where each thread has a CPU to itself, one that was pushed off it, or that never came to the fight, spoils the
+/// The first thread's part: it contends as the others do, takes them from lock to lock, and takes a value per window.
+fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, contention: &Contention<L, F>) -> Result<(), Stop> {
+    // Where each thread has a CPU to itself, one that was pushed off it, or that never took the lock, spoils the
     // window. Threads that share a CPU push each other off all the time.
-    let alone = fight.tallies.len() <= 2;
+    let alone = contention.tallies.len() <= 2;
     let window = || -> Result<(f64, bool), Stop> {
-        let (each, pushed, begin) = (fight.by_thread(), switches()[1], now_ns());
+        let (each, pushed, begin) = (contention.by_thread(), switches()[1], now_ns());
         let mut ns = 0;
         for place in 0..PLACES {
-            fight.current.0.store(place as u32, Ordering::Relaxed);
+            contention.current.0.store(place as u32, Ordering::Relaxed);
             while ns < WINDOW_NS * (place as u64 + 1) / PLACES as u64 {
                 for _ in 0..ROUND {
-                    fight.once(0)?;
+                    contention.once(0)?;
                 }
                 ns = now_ns() - begin;
             }
         }
-        let gained: Vec<u64> = fight.by_thread().iter().zip(&each).map(|(after, before)| after - before).collect();
+        let gained: Vec<u64> = contention.by_thread().iter().zip(&each).map(|(after, before)| after - before).collect();
         let spoiled = alone && (switches()[1] != pushed || gained.contains(&0));
         Ok((ns as f64 / gained.iter().sum::<u64>() as f64, spoiled))
     };
     window()?;
-    let (switches_before, before) = (switches(), fight.acquisitions());
+    let (switches_before, before) = (switches(), contention.acquisitions());
     s.marked_values(window)?;
-    let (switches_after, acquisitions) = (switches(), (fight.acquisitions() - before) as f64);
+    let (switches_after, acquisitions) = (switches(), (contention.acquisitions() - before) as f64);
     for (i, name) in ["switches_voluntary", "switches_involuntary"].into_iter().enumerate() {
         s.counter(name, (switches_after[i] - switches_before[i]) as f64 / acquisitions);
     }

@@ -104,8 +104,8 @@ pub struct Process {
     pub pace: Vec<f64>,
     /// Whether the measurement's estimate is made without this process, because the CPU did not keep its pace
     /// meanwhile.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub aside: bool,
+    #[serde(default, rename = "aside", skip_serializing_if = "std::ops::Not::not")]
+    pub excluded: bool,
     /// Operations that one sample averages over.
     #[serde(default)]
     pub batch: u64,
@@ -122,9 +122,9 @@ impl Process {
     }
 }
 
-/// The values of those processes that an estimate is made of: all but those set aside.
+/// The values of those processes that an estimate is made of: all but those that are excluded.
 pub fn kept_values(processes: &[Process]) -> Vec<f64> {
-    processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect()
+    processes.iter().filter(|p| !p.excluded).filter_map(|p| p.value).collect()
 }
 
 /// One row of a run: a probe or workload step with its parameters.

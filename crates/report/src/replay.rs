@@ -11,7 +11,7 @@ use crate::grid::{Align, Column, Grid, Line};
 use crate::style::{Style, Tone};
 
 /// The title of a page that holds all of it.
-pub const TITLE: &str = "The mysteries, on your machine";
+pub const TITLE: &str = "The published tables, on your machine";
 
 /// For the terminal; ends with a line end.
 pub fn render(replay: &Replay, style: &Style) -> String {
@@ -246,7 +246,8 @@ mod tests {
             "{text}"
         );
         assert!(
-            markdown(&found).contains("| ---: |") && markdown(&found).starts_with("# The mysteries, on your machine")
+            markdown(&found).contains("| ---: |")
+                && markdown(&found).starts_with("# The published tables, on your machine")
         );
     }
 

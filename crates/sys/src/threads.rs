@@ -88,14 +88,14 @@ impl Before {
         for w in self.was.iter().filter(|w| w.lives()) {
             result = result.and(set(w.tid, &w.had));
         }
-        for (tid, had) in self.heirs() {
+        for (tid, had) in self.made_meanwhile() {
             result = result.and(set(tid, &had));
         }
         result
     }
 
     /// Threads that were made meanwhile, with what their process or its nearest ancestor had.
-    fn heirs(&self) -> Vec<(i32, To)> {
+    fn made_meanwhile(&self) -> Vec<(i32, To)> {
         let known: BTreeSet<i32> = self.was.iter().map(|w| w.tid).collect();
         let mains: BTreeMap<i32, &Was> =
             self.was.iter().filter(|w| w.tid == w.pid && w.lives()).map(|w| (w.pid, w)).collect();

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cheaper_call_leaves_the_faults_innocent() {
+    fn a_cheaper_call_clears_the_faults() {
         let c = between(cube("vm_allocate"), cube("mmap"));
         let found = apart(&c.rows);
         assert_eq!(found.iter().map(|a| a.pages).collect::<Vec<_>>(), [1, 2]);

@@ -286,7 +286,7 @@ fn estimate_of(row: &Measurement, of: impl Fn(&Process) -> Option<f64>) -> Optio
 
 /// The same of those that its figure is made of.
 fn kept(row: &Measurement, of: impl Fn(&Process) -> Option<f64>) -> Option<Estimate> {
-    cost(row.processes.iter().filter(|p| !p.aside).filter_map(of).collect())
+    cost(row.processes.iter().filter(|p| !p.excluded).filter_map(of).collect())
 }
 
 fn cost(values: Vec<f64>) -> Option<Estimate> {

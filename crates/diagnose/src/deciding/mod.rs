@@ -10,7 +10,7 @@ mod plan;
 mod verdict;
 
 pub use effect::{answer, effect, interval};
-pub use plan::{Course, Eagerness, Offer, Planned, course, plan};
+pub use plan::{Course, Offer, Planned, Policy, course, plan};
 pub use verdict::verdict;
 
 use fingerpost_record::Change;

@@ -26,7 +26,7 @@ pub struct Offer {
 
 /// When experiments are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eagerness {
+pub enum Policy {
     /// Where the suspects are not told apart: more than one is accused, or the first is only suspected.
     WhereUndecided,
     /// Wherever a change could say anything: the user asked for it.
@@ -47,20 +47,20 @@ pub struct Planned {
 /// The experiments to make, the one about the largest share first, at most `most` of them. An offer is taken where it
 /// decides about a cause that is accused, or about one that could not be judged while somebody is accused, and that is
 /// told of no other; where the user asked, also with nobody accused.
-pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: usize) -> Vec<Planned> {
+pub fn plan(findings: &[Finding], offers: &[Offer], policy: Policy, most: usize) -> Vec<Planned> {
     let accused: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let undecided = accused.len() > 1 || accused.first().is_some_and(|f| f.status == Status::Suspected);
-    if eagerness == Eagerness::WhereUndecided && !undecided {
+    if policy == Policy::WhereUndecided && !undecided {
         return Vec::new();
     }
     // Where another cause has what is spent where this one acts, that one is tried.
     let is_told_elsewhere = |f: &Finding| matches!(f.relation, Some(Relation::ToldOf(_)));
     let worth = |cause: &str| {
         let finding = findings.iter().find(|f| f.cause == cause);
-        match (finding, eagerness) {
+        match (finding, policy) {
             (Some(f), _) if f.status.accuses() => Some(f.share),
             (Some(f), _) if f.status == Status::NotJudged && !is_told_elsewhere(f) => Some(0.0),
-            (_, Eagerness::Asked) => Some(0.0),
+            (_, Policy::Asked) => Some(0.0),
             _ => None,
         }
     };
@@ -135,9 +135,9 @@ mod tests {
         changes.iter().map(|&change| Offer { change, what: format!("{change:?}"), hindrance: None }).collect()
     }
 
-    fn chosen(findings: &[Finding], offered: &[Change], eagerness: Eagerness) -> Vec<Change> {
+    fn chosen(findings: &[Finding], offered: &[Change], policy: Policy) -> Vec<Change> {
         let offers = offers(offered);
-        plan(findings, &offers, eagerness, 9).iter().map(|p| offers[p.offer].change).collect()
+        plan(findings, &offers, policy, 9).iter().map(|p| offers[p.offer].change).collect()
     }
 
     const ALL: [Change; 4] = [Change::Weight, Change::Quota, Change::Cpus, Change::Hold];
@@ -145,25 +145,25 @@ mod tests {
     #[test]
     fn what_is_decided_needs_no_experiment() {
         let guilty = [finding("cpu.quota", Status::Guilty, 0.6), finding("cpu.contention", Status::Cleared, 0.0)];
-        assert_eq!(chosen(&guilty, &ALL, Eagerness::WhereUndecided), []);
-        assert_eq!(chosen(&[], &ALL, Eagerness::WhereUndecided), [], "nobody is accused");
-        assert_eq!(chosen(&guilty, &ALL, Eagerness::Asked)[0], Change::Quota, "the user asked: the accused first");
+        assert_eq!(chosen(&guilty, &ALL, Policy::WhereUndecided), []);
+        assert_eq!(chosen(&[], &ALL, Policy::WhereUndecided), [], "nobody is accused");
+        assert_eq!(chosen(&guilty, &ALL, Policy::Asked)[0], Change::Quota, "the user asked: the accused first");
     }
 
     #[test]
     fn two_causes_are_told_apart_by_what_changes_one_of_them() {
         let both = [finding("cpu.contention", Status::Guilty, 0.3), finding("cpu.quota", Status::Suspected, 0.5)];
-        assert_eq!(chosen(&both, &ALL, Eagerness::WhereUndecided), [Change::Quota, Change::Weight, Change::Hold]);
-        assert_eq!(chosen(&both, &[Change::Cpus], Eagerness::WhereUndecided), [], "that would say nothing of either");
+        assert_eq!(chosen(&both, &ALL, Policy::WhereUndecided), [Change::Quota, Change::Weight, Change::Hold]);
+        assert_eq!(chosen(&both, &[Change::Cpus], Policy::WhereUndecided), [], "that would say nothing of either");
     }
 
     #[test]
     fn a_suspect_that_nothing_here_can_decide_about_is_left() {
         let lock = [finding("app.lock", Status::Suspected, 0.6)];
-        assert_eq!(chosen(&lock, &ALL, Eagerness::WhereUndecided), []);
+        assert_eq!(chosen(&lock, &ALL, Policy::WhereUndecided), []);
         let unknown = [finding("app.lock", Status::Suspected, 0.6), finding("cpu.quota", Status::NotJudged, 0.0)];
         assert_eq!(
-            chosen(&unknown, &ALL, Eagerness::WhereUndecided),
+            chosen(&unknown, &ALL, Policy::WhereUndecided),
             [Change::Quota],
             "what could not be judged is asked"
         );
@@ -178,7 +178,7 @@ mod tests {
                 finding("cpu.quota", Status::Suspected, 0.2),
                 left.clone(),
             ];
-            chosen(&found, &[Change::Hold, Change::Quota], Eagerness::WhereUndecided)
+            chosen(&found, &[Change::Hold, Change::Quota], Policy::WhereUndecided)
         };
         assert_eq!(asked(&left), [Change::Quota, Change::Hold]);
         left.relation = Some(Relation::ToldOf("cpu.priority".into()));
@@ -191,7 +191,7 @@ mod tests {
             [finding("cpu.contention", Status::Suspected, 0.6), finding("memory.page_size", Status::NotJudged, 0.0)];
         let mut offers = offers(&[Change::HugePages, Change::Weight]);
         offers.iter_mut().for_each(|o| o.hindrance = Some("which needs root".into()));
-        let found = plan(&findings, &offers, Eagerness::WhereUndecided, 9);
+        let found = plan(&findings, &offers, Policy::WhereUndecided, 9);
         assert_eq!(found.iter().map(|p| p.offer).collect::<Vec<_>>(), [1]);
     }
 
@@ -202,7 +202,7 @@ mod tests {
             finding("cpu.contention", Status::Suspected, 0.4),
             finding("cpu.quota", Status::Suspected, 0.2),
         ];
-        let found = plan(&all, &offers(&ALL), Eagerness::WhereUndecided, 2);
+        let found = plan(&all, &offers(&ALL), Policy::WhereUndecided, 2);
         assert_eq!(found.iter().map(|p| p.offer).collect::<Vec<_>>(), [0, 3]);
         assert_eq!(found[0].tests, ["cpu.contention"], "the nice value was not accused");
     }

@@ -70,8 +70,8 @@ fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
 fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let null = view.items.iter().find(|i| i.row.probe == NULL_CALL)?;
     if !null.slower {
-        let innocent = null.row.verdict != Verdict::Unresolved;
-        return innocent.then(|| Finding::cleared("syscall.entry", Layer::Kernel, null.row.words()));
+        let cleared = null.row.verdict != Verdict::Unresolved;
+        return cleared.then(|| Finding::cleared("syscall.entry", Layer::Kernel, null.row.words()));
     }
     if null.left <= view.threshold {
         return None;
@@ -227,8 +227,8 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
     let null = view.items.iter().find(|i| i.row.probe == NULL_CALL)?;
     let each = (null.slow - null.fast) * 1e-9;
     let longer = |[slow, fast]: [f64; 2]| 1.0 / slow - 1.0 / fast;
-    let (alone, crowded) = (longer(one).max(0.0), longer(last));
-    if each <= 0.0 || !crowded.is_finite() || crowded <= alone {
+    let (alone, under_load) = (longer(one).max(0.0), longer(last));
+    if each <= 0.0 || !under_load.is_finite() || under_load <= alone {
         return None;
     }
     Some(format!(
@@ -237,11 +237,11 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
          need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, slower entries explain at \
          most {:.0} % of it",
         alone * 1e3,
-        crowded * 1e3,
+        under_load * 1e3,
         each * 1e9,
         alone / each,
-        crowded / each,
-        alone / crowded * 100.0
+        under_load / each,
+        alone / under_load * 100.0
     ))
 }
 

@@ -15,7 +15,7 @@ use fingerpost_record::{Finding, Layer, Status};
 use super::catalogue::{CATALOGUE, Candidate, Rest};
 use super::clearing::{Doubts, why_not};
 use super::clues::Clues;
-use super::crowded;
+use super::contention;
 use super::decided;
 use super::growth::Pair;
 use super::limits::{self, Trust};
@@ -299,7 +299,7 @@ impl Case {
 }
 
 /// What one side alone convicts is not cleared: where only the slower one does it stays suspected; what both have, or
-/// only the faster one, is not what makes the difference, and all the same not innocent.
+/// only the faster one, is not what makes the difference, and is not cleared either.
 fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     let [slow, fast] = clues.own(&f.cause).map(|own| own.filter(|own| own.status == Status::Guilty));
     if f.status != Status::Cleared {
@@ -349,7 +349,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
 
 /// Suspects others that came of threads' waiting for a CPU that nothing else explains; whether there are such.
 fn suspect_others(findings: &mut [Finding], clues: &Clues, share: f64, waited: &str) -> bool {
-    let Some(others) = crowded::came(clues) else { return false };
+    let Some(others) = contention::came(clues) else { return false };
     let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention") else { return false };
     let came = format!("others used {} CPUs, and nothing else that was recorded tells why", clues.arrow(others, ""));
     (f.status, f.share) = (Status::Suspected, share);

@@ -34,7 +34,7 @@ use fingerpost_record::cause::{Cause, cause};
 
 use super::clues::Clues;
 use super::sign::Sign;
-use super::{commits, crowded, fitting, flushes, given, let_go, signs, signs_io, work};
+use super::{commits, contention, fitting, flushes, given, let_go, signs, signs_io, work};
 
 /// How two sides are judged by a cause.
 pub struct Candidate {
@@ -104,7 +104,7 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { rest: |c| surely(given::stops_outlast_windows(c)), ..of_parts("cpu.quota", given::quota) },
     of_parts("cpu.affinity", given::affinity),
     of_parts("cpu.priority", given::priority),
-    Candidate { also: crowded::moves, ..of_parts("cpu.contention", signs::contention) },
+    Candidate { also: contention::moves, ..of_parts("cpu.contention", signs::contention) },
     of_parts("memory.limit", signs::memory_limit),
     of_parts("memory.page_size", signs::page_size),
     of_parts("host.steal", signs::steal),

@@ -12,7 +12,7 @@ use super::flushes::{durability, in_flushes};
 use super::growth::Pair;
 use super::sign::Sign::{self, Against, Fits, NotGrown};
 use super::sign::on_cpu;
-use super::{crowded, given};
+use super::{contention, given};
 use crate::places::Place;
 
 /// Why waits for a CPU belong to how the server commits: it flushes more often, and threads sleep in flushes.
@@ -50,7 +50,7 @@ fn left_alone(clues: &Clues) -> bool {
     let as_before = [given::affinity, given::quota, given::priority]
         .iter()
         .all(|sign| matches!(sign(clues), Against(_) | NotGrown(..)));
-    as_before && given::others_used(clues).is_some() && crowded::came(clues).is_none()
+    as_before && given::others_used(clues).is_some() && contention::came(clues).is_none()
 }
 
 /// Why waits for a CPU belong to a queueing discipline: it lets packets that it held go together, so that those who get
@@ -90,7 +90,7 @@ fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
     };
     match Kind::of(layer, part) {
         CpuServer | CpuClient | CpuFree | ClientCpuServer | ClientCpuClient | ClientCpuFree => true,
-        CpuOthers | ClientCpuOthers => crowded::on_both_sides(clues).is_some(),
+        CpuOthers | ClientCpuOthers => contention::on_both_sides(clues).is_some(),
         _ => false,
     }
 }

@@ -9,7 +9,7 @@ pub mod catalogue;
 mod clearing;
 pub mod clues;
 mod commits;
-mod crowded;
+mod contention;
 mod decided;
 mod fitting;
 mod flushes;

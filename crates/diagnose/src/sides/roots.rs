@@ -5,7 +5,7 @@ use fingerpost_record::{Finding, Status};
 
 use super::candidates::finding;
 use super::clues::Clues;
-use super::{crowded, work};
+use super::{contention, work};
 use crate::hosts;
 
 /// Adds another build and another setting where they differ and what can follow from them is accused, with the largest
@@ -28,7 +28,7 @@ const GIVES_WAY: [&str; 2] = ["cpu.affinity", "cpu.priority"];
 /// Where the same others want the CPUs on both sides, and a setting of the server's own was changed between them,
 /// waiting for those others follows from the setting.
 pub(super) fn neighbours_of_both(findings: &mut [Finding], clues: &Clues) {
-    let Some(others) = crowded::on_both_sides(clues) else { return };
+    let Some(others) = contention::on_both_sides(clues) else { return };
     let set = findings.iter().filter(|f| f.status.accuses() && GIVES_WAY.contains(&f.cause.as_str()));
     let Some((root, share, status)) =
         set.map(|f| (f.cause.clone(), f.share, f.status)).max_by(|a, b| a.1.total_cmp(&b.1))

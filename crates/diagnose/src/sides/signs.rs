@@ -9,7 +9,7 @@ use super::growth::{self, Pair};
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
 use super::sign::{kernel, on_cpu, user};
 use super::work::{build, faults, more_than_few, more_to_do, round_trips, setting, together};
-use super::{commits, crowded, let_go, signs_io};
+use super::{commits, contention, let_go, signs_io};
 use crate::entering::Entering;
 use crate::hosts::TASK_MITIGATIONS;
 use crate::judging::limit;
@@ -17,10 +17,11 @@ use crate::places::{Kind, Place, name};
 
 pub(super) fn contention(clues: &Clues) -> Sign {
     if let Some(sign) = followed(clues, &[Place::CpuOther], "waiting for a CPU that another process had") {
-        return match (sign, crowded::left_too_few(clues)) {
+        return match (sign, contention::left_too_few(clues)) {
             (Fits(text), Some(more)) => Fits(format!("{text}; {more}")),
             (_, Some(text)) => Fits(text),
-            (Fits(text), None) => match let_go::by_either(clues).filter(|_| crowded::on_both_sides(clues).is_some()) {
+            (Fits(text), None) => match let_go::by_either(clues).filter(|_| contention::on_both_sides(clues).is_some())
+            {
                 Some(other) => told_of_another(format!("{text}; others are on both sides; {other}")),
                 None => Fits(text),
             },
@@ -31,7 +32,7 @@ pub(super) fn contention(clues: &Clues) -> Sign {
     let Pair { fast, slow } = others.pair;
     let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
     let text = format!("other processes used {slow:.2} CPUs{most}; {fast:.2} on the faster side");
-    crowded::sign(&others, text)
+    contention::sign(&others, text)
 }
 
 /// A guest that does not get its CPUs does everything more slowly, in proportion: the share of the time that it wanted
@@ -94,7 +95,7 @@ pub(super) fn speed(clues: &Clues) -> Sign {
     if !together(clues) {
         return growth::against(text, surely_apart(clues));
     }
-    if let Some(others) = crowded::slow_the_same_work(clues) {
+    if let Some(others) = contention::slow_the_same_work(clues) {
         return told_of_another(others);
     }
     if let Some(spared) = client_spared(clues, proportion.0.min(proportion.1)) {
@@ -186,7 +187,7 @@ fn one_call(clues: &Clues) -> Option<(String, bool)> {
 
 /// Whether the kernel takes no longer than before, or no longer than user code does, with whole intervals; nothing
 /// where these are not known.
-fn surely_no_dearer(clues: &Clues) -> Option<bool> {
+fn surely_no_more_expensive(clues: &Clues) -> Option<bool> {
     let ([user_low, _], [_, kernel_high]) = (ends(clues, user)?, ends(clues, kernel)?);
     Some(kernel_high <= SLOWER_CODE.value || kernel_high <= user_low * SLOWER_CODE.value)
 }
@@ -223,9 +224,9 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     }
     // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
     if let Some([fast, slow]) = entering.filter(|_| !filtered) {
-        let (more, dearest) = (slow.more_than(&fast), DEAREST_ENTRY.value * slow.calls.max(1.0));
-        if more > dearest {
-            let surely = more - 2.0 * slow.error.hypot(fast.error) > dearest;
+        let (more, most_expensive) = (slow.more_than(&fast), MOST_EXPENSIVE_ENTRY.value * slow.calls.max(1.0));
+        if more > most_expensive {
+            let surely = more - 2.0 * slow.error.hypot(fast.error) > most_expensive;
             return growth::against(format!("{text}; that is more than entering a call takes"), surely);
         }
     }
@@ -233,7 +234,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
         _ if !slower && filtered && on_user.ratio() > SLOWER_CODE.value && filters_are_untold(clues) => Unknown,
-        _ if !slower => growth::against(text, surely_no_dearer(clues)),
+        _ if !slower => growth::against(text, surely_no_more_expensive(clues)),
         _ if filtered => Fits(text),
         // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
@@ -292,7 +293,7 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text =
         format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
-    if let Some(others) = crowded::slow_the_same_work(clues) {
+    if let Some(others) = contention::slow_the_same_work(clues) {
         return told_of_another(others);
     }
     // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of
@@ -379,7 +380,7 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
         return Unknown;
     };
     if let Some(other) =
-        crowded::left_too_few(clues).or_else(|| let_go::by_either(clues)).or_else(|| let_go::by_a_shaper(clues))
+        contention::left_too_few(clues).or_else(|| let_go::by_either(clues)).or_else(|| let_go::by_a_shaper(clues))
     {
         return told_of_another(other);
     }

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use fingerpost_host::background::{self, Snapshot};
-use fingerpost_host::canary::Steadiness;
+use fingerpost_host::fixed_work::Steadiness;
 use fingerpost_host::preflight::{self, Checks, Place};
-use fingerpost_host::{Doubt, Severity, canary, timer};
+use fingerpost_host::{Doubt, Severity, fixed_work, timer};
 use fingerpost_record::Unit;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::host::Host;
@@ -87,11 +87,11 @@ fn check(host: &Host, duration: Duration) -> anyhow::Result<Checks> {
     let timer = timer::look();
     let bar = progress(duration);
     let (before, throttled_before) = (Snapshot::take(&paths), hierarchies.throttlings());
-    let measured = canary::run(&cpus, at_once, duration);
+    let measured = fixed_work::run(&cpus, at_once, duration);
     let (after, throttled_after) = (Snapshot::take(&paths), hierarchies.throttlings());
     bar.finish_and_clear();
     Ok(Checks {
-        canary: canary::evaluate(&measured),
+        fixed_work: fixed_work::evaluate(&measured),
         timer,
         background: background::between(&before, &after),
         cpus: host.cpu.online.max(1),
@@ -106,13 +106,14 @@ fn places() -> Vec<Place> {
     runs.into_iter().chain([temporary]).collect()
 }
 
-/// On standard error, and only where that is a terminal. It moves four times a second, which does not slow the canary.
+/// On standard error, and only where that is a terminal. It moves four times a second, which does not slow the fixed
+/// work.
 fn progress(duration: Duration) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
         bar.set_style(style);
     }
-    bar.set_message(format!("listening for {} s", duration.as_secs()));
+    bar.set_message(format!("checking for {} s", duration.as_secs()));
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }
@@ -186,7 +187,7 @@ fn surroundings(answer: &Answer) -> Vec<Line> {
 
 /// With many CPUs only the worst are worth a line.
 fn steadiness(checks: &Checks) -> Vec<Line> {
-    let mut cpus: Vec<_> = checks.canary.cpus.iter().collect();
+    let mut cpus: Vec<_> = checks.fixed_work.cpus.iter().collect();
     if cpus.len() > 8 {
         cpus.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
         cpus.truncate(7);
@@ -204,7 +205,7 @@ fn steadiness(checks: &Checks) -> Vec<Line> {
         );
         row(&name, &text)
     };
-    cpus.into_iter().chain(&checks.canary.all).map(one).collect()
+    cpus.into_iter().chain(&checks.fixed_work.all).map(one).collect()
 }
 
 /// A line of the table. A process may call itself anything: its name must not steer the terminal.

@@ -28,7 +28,7 @@ const MOST_RUNS: usize = 50;
 Examples:
   fingerpost replay ref:mysql                 beside the runs of the archive
   fingerpost replay ref:lmbench --measure     measured now
-  fingerpost replay -o mysteries.html         all of them, as a page"
+  fingerpost replay -o published.html         all of them, as a page"
 )]
 pub struct Args {
     /// A published table, or several
@@ -43,7 +43,7 @@ pub struct Args {
     /// How to print it
     #[arg(long, default_value = "table", value_parser = ["table", "json", "markdown"])]
     format: String,
-    /// Write it as a page, "The mysteries, on your machine", into this file instead
+    /// Write it as a page, "The published tables, on your machine", into this file instead
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
     /// Show every column, even if the terminal is too narrow

@@ -172,7 +172,9 @@ fn a_published_table_is_replayed_beside_a_run_of_ones_own() {
             .all(|c| ["true", "false", "not resolved", "not measured"].contains(&c["here"]["answer"].as_str().unwrap()))
     );
     assert!(
-        home.says(&["replay", "mysql", "--format", "markdown"]).well().contains("# The mysteries, on your machine")
+        home.says(&["replay", "mysql", "--format", "markdown"])
+            .well()
+            .contains("# The published tables, on your machine")
     );
     assert_eq!(home.says(&["replay", "ref:nothing"]).status, 2);
 }
@@ -189,7 +191,7 @@ fn every_published_name_is_replayed_and_the_page_holds_all() {
     home.says(&["replay", "-o", "replay.html"]).well();
     let page = fs::read_to_string(home.path().join("replay.html")).unwrap();
     for part in [
-        "The mysteries, on your machine",
+        "The published tables, on your machine",
         "id=\"mysql-scaling\"",
         "id=\"conclusions-5\"",
         "Dave Winer",

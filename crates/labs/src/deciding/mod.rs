@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fingerpost_diagnose::deciding::{Course, Eagerness, Offer, Planned, course as course_of, plan, verdict};
+use fingerpost_diagnose::deciding::{Course, Offer, Planned, Policy, course as course_of, plan, verdict};
 use fingerpost_record::{Answer, Asked, Experiment, Finding, Measure, Params, Profile};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::trace::monotonic_ns;
@@ -64,7 +64,7 @@ pub struct Question<'a> {
     /// Whether settings that others live under may be changed.
     pub beyond_ours: bool,
     /// When experiments are made.
-    pub eagerness: Eagerness,
+    pub policy: Policy,
     /// Processes of ours beside the server that may be held.
     pub own_neighbours: Vec<i32>,
 }
@@ -109,7 +109,7 @@ fn prepare(workload: &dyn Workload, question: &Question) -> Option<Prepared> {
     let (own_neighbours, beyond_ours) = (question.own_neighbours.clone(), question.beyond_ours);
     let levers = levers(&Scope { subjects: workload.subjects(), own_neighbours, beyond_ours });
     let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
-    let planned = plan(question.findings, &offers, question.eagerness, question.most);
+    let planned = plan(question.findings, &offers, question.policy, question.most);
     (!planned.is_empty()).then_some(Prepared { levers, planned, stamps })
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fingerpost_diagnose::deciding::{Course, Eagerness, Offer, Planned, course as course_of, plan};
+use fingerpost_diagnose::deciding::{Course, Offer, Planned, Policy, course as course_of, plan};
 use fingerpost_observe::follow::counting::Counter;
 use fingerpost_record::{Answer, Asked, Change, Experiment, Finding, Measure, Params};
 use fingerpost_sys::scratch::Scratch;
@@ -58,7 +58,7 @@ pub fn on_service(running: &Running, tell: &mut dyn FnMut(&str)) -> Result<Vec<E
     let levers: Vec<Lever> =
         levers(&scope).into_iter().filter(|lever| HARMLESS.contains(&lever.offer.change)).collect();
     let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
-    let planned = plan(running.findings, &offers, Eagerness::Asked, MOST);
+    let planned = plan(running.findings, &offers, Policy::Asked, MOST);
     if planned.is_empty() {
         return Err(
             "there is nothing that could be changed without harm: it has all CPUs, and who is to be held is not said \

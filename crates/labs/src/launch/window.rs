@@ -16,7 +16,7 @@ const SUBSTRUCTURE_NOTIFY: u32 = 1 << 19;
 const MAP_NOTIFY: u8 = 19;
 const EVENT_BYTES: usize = 32;
 
-/// A connection that hears of every window that is shown at the top level.
+/// A connection that is told of every window that is shown at the top level.
 #[derive(Debug)]
 pub struct Display {
     stream: UnixStream,

@@ -2,7 +2,7 @@
 //! there, and can be done on the other side as well, is tried there too.
 
 use fingerpost_compare::Comparison;
-use fingerpost_diagnose::deciding::Eagerness;
+use fingerpost_diagnose::deciding::Policy;
 use fingerpost_record::{Answer, Experiment, Finding, Params, Status};
 
 use super::kept::Kept;
@@ -17,19 +17,19 @@ pub(super) fn decided<S, E>(
     [base, new]: [&mut S; 2],
     found: &Comparison,
     kept: impl Fn(&S) -> &Kept,
-    mut ask: impl FnMut(&mut S, &[Finding], Eagerness) -> Result<(), E>,
+    mut ask: impl FnMut(&mut S, &[Finding], Policy) -> Result<(), E>,
 ) -> Result<(), E> {
-    let Some(eagerness) = eagerness(found) else { return Ok(()) };
-    ask(new, &found.causes, eagerness)?;
+    let Some(policy) = policy(found) else { return Ok(()) };
+    ask(new, &found.causes, policy)?;
     let helped = helped(&found.causes, &kept(new).experiments);
-    if helped.is_empty() { Ok(()) } else { ask(base, &helped, Eagerness::WhereUndecided) }
+    if helped.is_empty() { Ok(()) } else { ask(base, &helped, Policy::WhereUndecided) }
 }
 
 /// When the slower side is asked; nothing where no difference is resolved.
-fn eagerness(found: &Comparison) -> Option<Eagerness> {
+fn policy(found: &Comparison) -> Option<Policy> {
     found.rows.first().and_then(|row| row.ratio).filter(|r| r.low > 1.0)?;
     let nobody = !found.causes.iter().any(|f| f.status.accuses());
-    Some(if nobody { Eagerness::Asked } else { Eagerness::WhereUndecided })
+    Some(if nobody { Policy::Asked } else { Policy::WhereUndecided })
 }
 
 /// The causes about which an experiment on the slower side helped, as suspects of the other side.
@@ -43,14 +43,14 @@ pub(super) fn question<'a>(
     params: &'a Params,
     findings: &'a [Finding],
     passes: (&Kept, f64),
-    eagerness: Eagerness,
+    policy: Policy,
     own_neighbours: Vec<i32>,
 ) -> Question<'a> {
     let (kept, clients) = passes;
     let rates: Vec<f64> = kept.throughput.iter().filter_map(|p| p.value).collect();
     let rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let load = (rate, clients / rate.max(f64::MIN_POSITIVE));
-    Question { params, findings, load, closed: true, most: MOST, beyond_ours: false, eagerness, own_neighbours }
+    Question { params, findings, load, closed: true, most: MOST, beyond_ours: false, policy, own_neighbours }
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
         let mut kept = Kept::default();
         kept.throughput.extend([pass(900.0), pass(1100.0)]);
         let (params, none) = (Params::new(), Vec::new());
-        let q = question(&params, &none, (&kept, 4.0), Eagerness::WhereUndecided, vec![7]);
+        let q = question(&params, &none, (&kept, 4.0), Policy::WhereUndecided, vec![7]);
         assert_eq!((q.load, q.own_neighbours), ((1000.0, 0.004), vec![7]));
     }
 }

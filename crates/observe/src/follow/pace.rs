@@ -131,7 +131,7 @@ impl Pace {
             self.searched += open.as_secs_f64();
             return Duration::ZERO;
         }
-        // What a calm window did not spend is not saved up for a loud one, whose requests it would slow.
+        // What a window with few events did not spend is not saved up for one with many, whose requests it would slow.
         let spent = events as f64 * self.event_cost + own;
         let share = match self.followed {
             0..ENOUGH => self.share.max(FIRST_SHARE),
@@ -197,7 +197,7 @@ mod tests {
         let mut p = pace();
         assert_eq!(p.pause(1000 * MS, 10_000, 0.010), Duration::ZERO);
         assert_eq!(p.pause(1000 * MS, 0, 0.0), Duration::ZERO);
-        assert!(!p.pause(40 * MS, 20_000, 0.0).is_zero(), "a calm time is not saved up");
+        assert!(!p.pause(40 * MS, 20_000, 0.0).is_zero(), "a quiet time is not saved up");
     }
 
     #[test]

@@ -325,10 +325,10 @@ impl Taking {
             What::Fork { child } => Some((child, e.pid)),
             _ => None,
         };
-        let born: HashMap<i32, i32> = window.events.iter().filter_map(forked).collect();
+        let created: HashMap<i32, i32> = window.events.iter().filter_map(forked).collect();
         for &pid in seen {
             let asked = || sample::process(pid).map_or(0, |stat| stat.parent);
-            self.parents.entry(pid).or_insert_with(|| born.get(&pid).copied().unwrap_or_else(asked));
+            self.parents.entry(pid).or_insert_with(|| created.get(&pid).copied().unwrap_or_else(asked));
         }
     }
 
@@ -341,10 +341,10 @@ impl Taking {
         for e in &window.events {
             self.tracer.event(e, &mut fd);
         }
-        let unheard = self.tracer.close(window.end, &mut fd);
+        let without_event = self.tracer.close(window.end, &mut fd);
         let seconds = (window.end - window.start) as f64 * 1e-9;
         let mut silent = Silent::default();
-        for (pid, tid) in unheard {
+        for (pid, tid) in without_event {
             let role = self.tracer.role(pid);
             if let Some(state) = states::state(pid, tid, role, descriptors, &mut 0) {
                 self.tracer.whole_window(tid, seconds, state);

@@ -88,7 +88,7 @@ pub enum Cause {
 
 /// Which thread a CPU had, from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tenure {
+pub struct OnCpu {
     /// Since when.
     pub since: u64,
     /// The thread; 0 is idle.
@@ -102,8 +102,8 @@ pub struct Timelines {
     pub threads: HashMap<i32, Vec<Span>>,
     /// Process of each thread that was current at some time.
     pub processes: HashMap<i32, i32>,
-    /// Tenures of each CPU, in order.
-    pub cpus: HashMap<u16, Vec<Tenure>>,
+    /// What each CPU ran, in order.
+    pub cpus: HashMap<u16, Vec<OnCpu>>,
     /// When each thread entered system calls, in order.
     pub entries: HashMap<i32, Vec<u64>>,
     /// Which thread made a thread that was made within the window.
@@ -261,9 +261,9 @@ impl Builder {
         if e.tid != 0 {
             self.made.processes.insert(e.tid, e.pid);
         }
-        let tenures = self.made.cpus.entry(e.cpu).or_default();
-        if tenures.is_empty() {
-            tenures.push(Tenure { since: self.start, tid: e.tid });
+        let ran = self.made.cpus.entry(e.cpu).or_default();
+        if ran.is_empty() {
+            ran.push(OnCpu { since: self.start, tid: e.tid });
         }
         if matches!(e.what, What::Enter { .. } | What::Exit { .. } | What::Switch { .. }) {
             // A wake-up and its cause lie in one interrupt, or in one stretch of one call.
@@ -339,7 +339,7 @@ impl Builder {
             t.put(e.time, None);
             t.place = Place::Cpu;
         }
-        self.made.cpus.entry(e.cpu).or_default().push(Tenure { since: e.time, tid: next });
+        self.made.cpus.entry(e.cpu).or_default().push(OnCpu { since: e.time, tid: next });
     }
 
     fn waking(&mut self, e: &Event, who: i32, target: u16) {
@@ -389,13 +389,13 @@ impl Timelines {
     }
 
     /// Who had a CPU in a stretch of time: the thread, from when, until when.
-    pub fn tenants(&self, cpu: u16, from: u64, to: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
-        let tenures = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let first = tenures.partition_point(|t| t.since <= from).saturating_sub(1);
-        (first..tenures.len()).map_while(move |i| {
-            let ends = tenures.get(i + 1).map_or(u64::MAX, |n| n.since);
-            let (a, b) = (tenures[i].since.max(from), ends.min(to));
-            (tenures[i].since < to).then_some((tenures[i].tid, a, b))
+    pub fn running(&self, cpu: u16, from: u64, to: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
+        let ran = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let first = ran.partition_point(|t| t.since <= from).saturating_sub(1);
+        (first..ran.len()).map_while(move |i| {
+            let ends = ran.get(i + 1).map_or(u64::MAX, |n| n.since);
+            let (a, b) = (ran[i].since.max(from), ends.min(to));
+            (ran[i].since < to).then_some((ran[i].tid, a, b))
         })
     }
 

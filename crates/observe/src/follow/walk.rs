@@ -126,8 +126,8 @@ impl Walker<'_> {
     /// Waiting for a CPU, by who had it.
     fn ready(&self, at: At, side: Side, cpu: u16, span: (u64, u64), out: &mut Vec<Piece>) {
         let mut reached = span.0;
-        for (tenant, a, b) in self.timelines.tenants(cpu, span.0, span.1) {
-            let whom = if tenant == 0 { Whom::Idle } else { self.whom(tenant) };
+        for (thread, a, b) in self.timelines.running(cpu, span.0, span.1) {
+            let whom = if thread == 0 { Whom::Idle } else { self.whom(thread) };
             self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, a), out);
             match whom {
                 Whom::Server | Whom::Client if side == Side::Server => self.shared(cpu, whom, at.chain, (a, b), out),
@@ -167,7 +167,7 @@ impl Walker<'_> {
     fn others_on(&self, cpus: &[u16], from: u64, to: u64) -> (Vec<i32>, u64) {
         let (mut others, mut until) = (Vec::new(), to);
         for &cpu in cpus {
-            let Some((tid, _, leaves)) = self.timelines.tenants(cpu, from, to).next() else { return (Vec::new(), to) };
+            let Some((tid, _, leaves)) = self.timelines.running(cpu, from, to).next() else { return (Vec::new(), to) };
             let ends = if cpus.len() <= FEW_BESIDE { leaves } else { to };
             if tid == 0 {
                 return (Vec::new(), ends);

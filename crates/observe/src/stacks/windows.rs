@@ -2,7 +2,7 @@
 //! window tells which requests they had, and how long they were away.
 //!
 //! One in so many departures is sampled, by how many there were in the window before, so that a busy machine's windows
-//! cost no more than a calm one's. These numbers are primes: a server and its client leave a CPU in turns, and every
+//! cost no more than a quiet one's. These numbers are primes: a server and its client leave a CPU in turns, and every
 //! second departure would be one's alone.
 
 use std::time::Duration;

@@ -69,7 +69,7 @@ function linesOf(text) {
 
 // Draws an element as it is on the screen: backgrounds and rules of its boxes, its charts, its words.
 async function drawn(element, canvas, left, top) {
-  const pen = canvas.getContext("2d");
+  const context = canvas.getContext("2d");
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) => {
     const part = node.nodeType === Node.TEXT_NODE ? node.parentElement : node;
     const hidden = part.matches(".unseen, .save, script") || !part.checkVisibility();
@@ -79,12 +79,12 @@ async function drawn(element, canvas, left, top) {
     if (node.nodeType === Node.TEXT_NODE) {
       if (node.parentElement.closest("svg")) continue;
       const style = getComputedStyle(node.parentElement);
-      pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
-      pen.fillStyle = style.color;
-      pen.textBaseline = "alphabetic";
+      context.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+      context.fillStyle = style.color;
+      context.textBaseline = "alphabetic";
       for (const { box, words } of linesOf(node)) {
-        const { fontBoundingBoxAscent: up, fontBoundingBoxDescent: down } = pen.measureText(words);
-        pen.fillText(words, box.left - left, box.top - top + (box.height + up - down) / 2);
+        const { fontBoundingBoxAscent: up, fontBoundingBoxDescent: down } = context.measureText(words);
+        context.fillText(words, box.left - left, box.top - top + (box.height + up - down) / 2);
       }
       continue;
     }
@@ -92,16 +92,16 @@ async function drawn(element, canvas, left, top) {
     if (node.matches("svg")) {
       if (box.width < 1 || box.height < 1) continue;
       const image = await imageOf(node, box.width, box.height);
-      pen.drawImage(image, box.left - left - SPACE, box.top - top - SPACE);
+      context.drawImage(image, box.left - left - SPACE, box.top - top - SPACE);
       continue;
     }
     const style = getComputedStyle(node);
-    pen.fillStyle = style.backgroundColor;
-    pen.fillRect(box.left - left, box.top - top, box.width, box.height);
+    context.fillStyle = style.backgroundColor;
+    context.fillRect(box.left - left, box.top - top, box.width, box.height);
     const rule = parseFloat(style.borderBottomWidth);
     if (rule > 0 && style.borderBottomStyle !== "none") {
-      pen.fillStyle = style.borderBottomColor;
-      pen.fillRect(box.left - left, box.bottom - top - rule, box.width, rule);
+      context.fillStyle = style.borderBottomColor;
+      context.fillRect(box.left - left, box.bottom - top - rule, box.width, rule);
     }
   }
 }
@@ -115,15 +115,15 @@ async function pictureOf(element, title) {
   const density = Math.min(DENSITY, LONGEST / (height + titled + 2 * SPACE), LONGEST / (width + 2 * SPACE));
   canvas.width = Math.ceil((width + 2 * SPACE) * density);
   canvas.height = Math.ceil((height + titled + 2 * SPACE) * density);
-  const pen = canvas.getContext("2d");
+  const context = canvas.getContext("2d");
   const page = getComputedStyle(document.body);
-  pen.scale(density, density);
-  pen.fillStyle = page.getPropertyValue("--card");
-  pen.fillRect(0, 0, canvas.width, canvas.height);
+  context.scale(density, density);
+  context.fillStyle = page.getPropertyValue("--card");
+  context.fillRect(0, 0, canvas.width, canvas.height);
   if (titled) {
-    pen.font = `600 16px ${page.fontFamily}`;
-    pen.fillStyle = page.color;
-    pen.fillText(title, SPACE, SPACE + 14, width);
+    context.font = `600 16px ${page.fontFamily}`;
+    context.fillStyle = page.color;
+    context.fillText(title, SPACE, SPACE + 14, width);
   }
   await drawn(element, canvas, box.left - SPACE, box.top - SPACE - titled);
   return new Promise((done) => canvas.toBlob(done, "image/png"));

@@ -405,11 +405,11 @@ mod tests {
     fn stretches_beside_a_slow_cpu_are_left_out_while_enough_remain() {
         let stretch =
             |ns: f64, pace: u64| Stretch { seen: Loop { ns, part_ns: ns / 2.0, chains: vec![vec![7]], lost: 1 }, pace };
-        let calm = || vec![stretch(100.0, 4000), stretch(190.0, 8000), stretch(101.0, 4010), stretch(99.0, 4000)];
-        let ([a, b], pace) = at_pace([calm(), calm()]);
+        let quiet = || vec![stretch(100.0, 4000), stretch(190.0, 8000), stretch(101.0, 4010), stretch(99.0, 4000)];
+        let ([a, b], pace) = at_pace([quiet(), quiet()]);
         assert_eq!((a.ns, a.part_ns, a.chains.len(), a.lost, b.ns, pace), (100.0, 50.0, 3, 3, 100.0, 4010));
-        let loud = vec![stretch(100.0, 4000), stretch(120.0, 5000), stretch(140.0, 6000), stretch(190.0, 8000)];
-        let ([_, b], pace) = at_pace([calm(), loud]);
+        let noisy = vec![stretch(100.0, 4000), stretch(120.0, 5000), stretch(140.0, 6000), stretch(190.0, 8000)];
+        let ([_, b], pace) = at_pace([quiet(), noisy]);
         assert_eq!((b.ns, b.chains.len(), pace), (120.0, 3, 6000));
     }
 }

@@ -266,7 +266,7 @@ pub const CAUSES: &[Cause] = &[
             MORE_OF_A_COUNT,
             FEW_FAULTS,
             MUCH_WORK,
-            DEAREST_ENTRY,
+            MOST_EXPENSIVE_ENTRY,
             LIKE_AMOUNTS,
             TOLD_BY_TICKS,
             LIKE_ENTRIES,

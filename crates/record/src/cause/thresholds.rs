@@ -266,7 +266,7 @@ pub const CPUS_BUSY: Threshold =
 pub const MOST_OF_OUTSIDE: Threshold =
     of("part of what lies outside of followed requests that a quota's stops make", 0.5, "by its meaning: most of it");
 /// Entering the kernel.
-pub const DEAREST_ENTRY: Threshold = of(
+pub const MOST_EXPENSIVE_ENTRY: Threshold = of(
     "seconds that entering and leaving the kernel takes, mitigations with it, without filters",
     5e-6,
     "a convention; no measurement is behind it",

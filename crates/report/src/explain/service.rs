@@ -253,7 +253,7 @@ fn others(paths: &Paths, programs: bool) -> Grid {
     grid
 }
 
-/// The names of those that were looked at and found innocent.
+/// The names of those that were looked at and cleared.
 fn cleared(e: &Explanation) -> Grid {
     let names: Vec<&str> = e.findings.iter().filter(|f| f.status == Status::Cleared).map(|f| label(&f.cause)).collect();
     if names.is_empty() {

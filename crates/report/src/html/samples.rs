@@ -36,7 +36,7 @@ impl<'a> Samples<'a> {
                     summary { "Raw samples of " (group.table.title) }
                     p class="note" {
                         "A dot is one batch; each process has its own line. Batches that were interrupted or slowed, \
-                         and processes that were set aside because the CPU did not keep its pace, are in the other \
+                         and processes that were excluded because the CPU did not keep its pace, are in the other \
                          colour. Left is the least, right the greatest; a few that lie far out stand at the end, where \
                          the second figure is theirs."
                     }

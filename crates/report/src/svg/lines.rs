@@ -21,7 +21,7 @@ const PHONE: usize = 32;
 const LABELS: usize = 8;
 
 /// Distance of two series' marks of one step, in per cent of the width.
-const ASIDE: f64 = 1.2;
+const OFFSET: f64 = 1.2;
 /// A step's name of more letters is long.
 const SHORT: usize = 3;
 /// Height of a line of steps' names.
@@ -127,9 +127,9 @@ impl Chart {
     }
 
     /// How far a series' marks stand beside the step, in per cent of the width, where no line tells them apart.
-    fn aside(&self, series: usize) -> f64 {
+    fn offset(&self, series: usize) -> f64 {
         let middle = (self.series.len().saturating_sub(1)) as f64 / 2.0;
-        if self.joined() { 0.0 } else { (series as f64 - middle) * ASIDE }
+        if self.joined() { 0.0 } else { (series as f64 - middle) * OFFSET }
     }
 
     fn joined(&self) -> bool {
@@ -184,11 +184,11 @@ impl Chart {
         let lower = |i: usize| if turns && (i / every) % 2 == 1 { LINE } else { 0.0 };
         // On a phone every second one is left out where all have no room.
         let letters: usize = self.steps.iter().step_by(every).map(|step| step.chars().count() + 1).sum();
-        let crowded = !turns && letters > PHONE;
+        let overlapping = !turns && letters > PHONE;
         html! {
             @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
                 @let x = self.across(i);
-                @let between = crowded && (self.steps.len() - 1 - i) / every % 2 == 1;
+                @let between = overlapping && (self.steps.len() - 1 - i) / every % 2 == 1;
                 text class=(if turns { "tick long" } else if between { "tick between" } else { "tick" })
                     x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i))
                     text-anchor=(if every > 1 { "middle" } else { anchor(x) }) {
@@ -217,7 +217,7 @@ impl Chart {
     }
 
     fn line(&self, index: usize, series: &Series, down: &dyn Fn(f64) -> f64) -> Markup {
-        let x = |p: &Point| percent(self.across(p.step) + self.aside(index));
+        let x = |p: &Point| percent(self.across(p.step) + self.offset(index));
         html! {
             g class={ "series s" (index % SHAPES.len()) } {
                 @for pair in series.points.windows(2).filter(|_| self.joined()) {

@@ -20,12 +20,12 @@ pub struct Label<'a> {
 pub fn labels(moments: &[String]) -> Vec<Label<'_>> {
     let split: Vec<(&str, &str)> = moments.iter().map(|m| m.split_once(' ').unwrap_or((m, ""))).collect();
     let every = |most: usize| split.iter().enumerate().step_by(moments.len().div_ceil(most).max(1));
-    let crowded = |most: usize| {
+    let ambiguous = |most: usize| {
         let shown: Vec<_> = every(most).map(|(_, (date, time))| (date, to_the_minute(time))).collect();
         shown.windows(2).any(|pair| pair[0] == pair[1])
     };
-    let most = if crowded(MOST) || split.windows(2).any(|pair| pair[0].0 != pair[1].0) { MOST_LONG } else { MOST };
-    let seconds = crowded(most);
+    let most = if ambiguous(MOST) || split.windows(2).any(|pair| pair[0].0 != pair[1].0) { MOST_LONG } else { MOST };
+    let seconds = ambiguous(most);
     let mut day = None;
     every(most)
         .map(|(step, &(date, time))| {

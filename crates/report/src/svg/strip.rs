@@ -41,7 +41,7 @@ const BEYOND: f64 = 1.0;
 /// The dots of a strip, as paths.
 #[derive(Default)]
 struct Dots {
-    calm: String,
+    undisturbed: String,
     /// Of samples that were disturbed, and of processes that were set aside.
     hit: String,
     /// Of what lies beyond the axis, at its ends.
@@ -73,10 +73,10 @@ fn dots(processes: &[Process], total: usize, extremes: [f64; 2], [low, high]: [f
             };
             let path = if value != within {
                 &mut dots.beyond
-            } else if process.aside || process.disturbed.contains(&(j as u32)) {
+            } else if process.excluded || process.disturbed.contains(&(j as u32)) {
                 &mut dots.hit
             } else {
-                &mut dots.calm
+                &mut dots.undisturbed
             };
             // A line without length and with round ends is a dot.
             let _ = write!(path, "M{x:.0} {y:.1}h0");
@@ -103,7 +103,7 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
     } else {
         unit.format(high)
     };
-    let Dots { calm, hit, beyond, shown } = dots(processes, total, [least, greatest], [low, high], step);
+    let Dots { undisturbed, hit, beyond, shown } = dots(processes, total, [least, greatest], [low, high], step);
     let picture = html! {
         div class="strip" {
             svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none"
@@ -119,7 +119,7 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
                     (counted(processes.len() as u64, "process"))
                     "."
                 }
-                path class="dots" d=(calm) {}
+                path class="dots" d=(undisturbed) {}
                 @if !hit.is_empty() { path class="dots hit" d=(hit) {} }
                 @if !beyond.is_empty() { path class="dots beyond" d=(beyond) {} }
             }
@@ -133,8 +133,8 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
 mod tests {
     use super::*;
 
-    fn process(samples: &[f64], disturbed: &[u32], aside: bool) -> Process {
-        Process { samples: samples.to_vec(), disturbed: disturbed.to_vec(), aside, ..Process::default() }
+    fn process(samples: &[f64], disturbed: &[u32], excluded: bool) -> Process {
+        Process { samples: samples.to_vec(), disturbed: disturbed.to_vec(), excluded, ..Process::default() }
     }
 
     #[test]
@@ -170,8 +170,8 @@ mod tests {
         let text = strip("x", Unit::Nanoseconds, &[process(&samples, &[3], false)]).unwrap().picture.into_string();
         assert_eq!(text.matches("h0").count(), 3);
         assert!(text.contains("dots hit"));
-        let aside = strip("x", Unit::Nanoseconds, &[process(&samples, &[], true)]).unwrap().picture.into_string();
-        assert!(aside.contains("dots hit"));
+        let excluded = strip("x", Unit::Nanoseconds, &[process(&samples, &[], true)]).unwrap().picture.into_string();
+        assert!(excluded.contains("dots hit"));
         assert!(strip("x", Unit::Nanoseconds, &[]).is_none());
         let same = strip("x", Unit::Nanoseconds, &[process(&[f64::MAX, f64::MIN], &[], false)]).unwrap();
         assert!(!same.picture.into_string().contains("NaN"));

@@ -47,7 +47,7 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
     code
 }
 
-/// The conductor may be gone, so nothing depends on being heard.
+/// The conductor may be gone, so nothing depends on its reading.
 fn say(line: &str) {
     let _ = worker::say(&line.replace('\n', " "));
 }

@@ -45,11 +45,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 }
 
 fn listen(target: &Target) -> io::Result<()> {
-    let pens = Writer::find();
+    let writers = Writer::find();
     for line in io::stdin().lock().lines() {
         let answer = match serde_json::from_str(&line?)? {
             Order::Prepare(asks) => prepare(target, &asks).map(|()| "ready".to_owned()),
-            Order::Step(script, ms) => step(target, &script, Duration::from_millis(ms), pens.as_ref())
+            Order::Step(script, ms) => step(target, &script, Duration::from_millis(ms), writers.as_ref())
                 .and_then(|r| serde_json::to_string(&r).map_err(|e| e.to_string())),
         };
         // An error's own lines would be taken for further answers.
@@ -86,7 +86,7 @@ struct Shared {
     begun: std::sync::OnceLock<Instant>,
 }
 
-fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer>) -> Result<Report, String> {
+fn step(target: &Target, script: &Script, length: Duration, writers: Option<&Writer>) -> Result<Report, String> {
     let clients = script.clients.max(1);
     let mut connections = Vec::new();
     for _ in 0..clients {
@@ -105,7 +105,7 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
     });
     let mut threads = Vec::new();
     for (number, talk) in connections.into_iter().enumerate() {
-        let (shared, pens) = (shared.clone(), pens.cloned());
+        let (shared, writers) = (shared.clone(), writers.cloned());
         let client = Client {
             shared,
             talk,
@@ -116,8 +116,8 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
             why: None,
         };
         // A stamp tells the thread that the thread_writer was made in, and that is the one whose time is followed.
-        let with_pen = move || Client { thread_writer: pens.as_ref().map(Writer::of_thread), ..client }.run();
-        let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(with_pen);
+        let with_writer = move || Client { thread_writer: writers.as_ref().map(Writer::of_thread), ..client }.run();
+        let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(with_writer);
         // Those that wait at the gate for one that cannot come end with this process.
         threads.push(thread.map_err(|e| format!("cannot start {clients} client threads: {e}"))?);
     }

@@ -33,12 +33,12 @@ fn listen(args: Vec<OsString>) -> io::Result<()> {
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
     let port: u16 = port.to_string_lossy().parse().map_err(io::Error::other)?;
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let crew = Crew::hire(&recipe, server)?;
+    let clients = Clients::start(&recipe, server)?;
     for line in io::stdin().lock().lines() {
         match line?.parse::<u64>() {
-            Ok(ms) => println!("{}", serde_json::to_string(&crew.step(Duration::from_millis(ms)))?),
+            Ok(ms) => println!("{}", serde_json::to_string(&clients.step(Duration::from_millis(ms)))?),
             // Where each transaction makes its own connection, there is none to prepare.
-            Err(_) => match (!recipe.connects).then(|| crew.first_transactions()).flatten() {
+            Err(_) => match (!recipe.connects).then(|| clients.first_transactions()).flatten() {
                 None => println!("ready"),
                 Some(why) => println!("error {why}"),
             },
@@ -76,16 +76,16 @@ type Done = (Histogram, Option<String>);
 
 /// The threads. They and their connections outlive the steps, so that an observer that looks a moment late still finds
 /// them.
-struct Crew {
+struct Clients {
     tasks: Vec<mpsc::Sender<Task>>,
     done: mpsc::Receiver<Done>,
 }
 
-impl Crew {
-    fn hire(recipe: &Recipe, server: SocketAddr) -> io::Result<Crew> {
+impl Clients {
+    fn start(recipe: &Recipe, server: SocketAddr) -> io::Result<Clients> {
         let (report, done) = mpsc::channel();
         let stamps = Writer::find();
-        let hire_one = |number| {
+        let start_one = |number| {
             let (send, tasks) = mpsc::channel::<Task>();
             let (recipe, report, stamps) = (recipe.clone(), report.clone(), stamps.clone());
             std::thread::Builder::new().spawn(move || {
@@ -103,7 +103,7 @@ impl Crew {
             })?;
             Ok(send)
         };
-        Ok(Crew { tasks: (0..recipe.clients).map(hire_one).collect::<io::Result<_>>()?, done })
+        Ok(Clients { tasks: (0..recipe.clients).map(start_one).collect::<io::Result<_>>()?, done })
     }
 
     fn all(&self, task: &Task) -> Vec<Done> {

@@ -28,7 +28,7 @@ const PAGE: usize = 4096;
 /// after so many bytes.
 const FILLED_AT_ONCE: usize = 512 << 10;
 /// So much time.
-const BREATH: Duration = Duration::from_millis(4);
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// Waits for a line, prints its port, serves until it is killed.
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -43,12 +43,12 @@ fn serve(args: Vec<OsString>) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     // Listening once more only sets the length of the queue.
     rustix::net::listen(&listener, recipe.backlog)?;
-    let kitchen = Arc::new(Kitchen { recipe, dir: PathBuf::from(dir), lock: Mutex::new(()) });
+    let shared = Arc::new(Shared { recipe, dir: PathBuf::from(dir), lock: Mutex::new(()) });
     println!("{}", listener.local_addr()?.port());
-    if kitchen.recipe.connects {
-        accept_one_by_one(&listener, &kitchen)
+    if shared.recipe.connects {
+        accept_one_by_one(&listener, &shared)
     } else {
-        thread_per_connection(&listener, &kitchen)
+        thread_per_connection(&listener, &shared)
     }
 }
 
@@ -61,46 +61,46 @@ fn hold(recipe: &Recipe) -> io::Result<Option<Fresh>> {
     for at in (0..held.bytes()).step_by(PAGE) {
         held.touch(at);
         if at % FILLED_AT_ONCE == 0 {
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PAUSE);
         }
     }
     Ok(Some(held))
 }
 
-fn thread_per_connection(listener: &TcpListener, kitchen: &Arc<Kitchen>) -> io::Result<()> {
+fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept()?;
         // Small answers in one write need no patience; two small writes are what Nagle's algorithm is about.
-        stream.set_nodelay(!kitchen.recipe.split)?;
-        let kitchen = Arc::clone(kitchen);
+        stream.set_nodelay(!shared.recipe.split)?;
+        let shared = Arc::clone(shared);
         std::thread::Builder::new().spawn(move || {
-            let Ok(mut cook) = Cook::new(&kitchen) else { return };
+            let Ok(mut connection) = Connection::new(&shared) else { return };
             // A client that has left is no error.
-            while cook.transaction(&stream).is_ok() {}
+            while connection.transaction(&stream).is_ok() {}
         })?;
     }
 }
 
-fn accept_one_by_one(listener: &TcpListener, kitchen: &Kitchen) -> io::Result<()> {
+fn accept_one_by_one(listener: &TcpListener, shared: &Shared) -> io::Result<()> {
     in_threads("the rehearsal's server", ACCEPTORS, || {
-        let Ok(mut cook) = Cook::new(kitchen) else { return };
+        let Ok(mut connection) = Connection::new(shared) else { return };
         while let Ok((stream, _)) = listener.accept() {
             // A client that gave up meanwhile is no error.
-            let _ = cook.transaction(&stream);
+            let _ = connection.transaction(&stream);
         }
     })
 }
 
 /// What all connections share.
-struct Kitchen {
+struct Shared {
     recipe: Recipe,
     dir: PathBuf,
     lock: Mutex<()>,
 }
 
 /// What one connection has of its own.
-struct Cook<'a> {
-    kitchen: &'a Kitchen,
+struct Connection<'a> {
+    shared: &'a Shared,
     answer: Vec<u8>,
     held: Option<Fresh>,
     file: Option<File>,
@@ -109,12 +109,12 @@ struct Cook<'a> {
     slots: Vec<u64>,
 }
 
-impl<'a> Cook<'a> {
-    fn new(kitchen: &'a Kitchen) -> io::Result<Self> {
-        let answer = vec![b'x'; kitchen.recipe.answer.max(2)];
-        let held = hold(&kitchen.recipe)?;
-        Ok(Cook {
-            kitchen,
+impl<'a> Connection<'a> {
+    fn new(shared: &'a Shared) -> io::Result<Self> {
+        let answer = vec![b'x'; shared.recipe.answer.max(2)];
+        let held = hold(&shared.recipe)?;
+        Ok(Connection {
+            shared,
             answer,
             held,
             file: None,
@@ -127,8 +127,8 @@ impl<'a> Cook<'a> {
     fn transaction(&mut self, mut stream: &TcpStream) -> io::Result<()> {
         let mut request = [0; REQUEST];
         stream.read_exact(&mut request)?;
-        self.cook()?;
-        let middle = if self.kitchen.recipe.split { 1 } else { self.answer.len() };
+        self.work()?;
+        let middle = if self.shared.recipe.split { 1 } else { self.answer.len() };
         stream.write_all(&self.answer[..middle])?;
         if middle < self.answer.len() {
             stream.write_all(&self.answer[middle..])?;
@@ -136,10 +136,10 @@ impl<'a> Cook<'a> {
         Ok(())
     }
 
-    fn cook(&mut self) -> io::Result<()> {
-        let recipe = &self.kitchen.recipe;
+    fn work(&mut self) -> io::Result<()> {
+        let recipe = &self.shared.recipe;
         {
-            let _held = recipe.lock.then(|| self.kitchen.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            let _held = recipe.lock.then(|| self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner));
             work(recipe.work);
             if recipe.pause_us > 0 {
                 std::thread::sleep(Duration::from_micros(recipe.pause_us));
@@ -161,20 +161,20 @@ impl<'a> Cook<'a> {
     /// written out again the kernel may find none, and kills the server.
     fn touch_held(&mut self) {
         let Some(held) = &self.held else { return };
-        for _ in 0..self.kitchen.recipe.touches {
+        for _ in 0..self.shared.recipe.touches {
             std::hint::black_box(held.look(self.random.usize(..held.bytes() / PAGE) * PAGE));
         }
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let every = self.kitchen.recipe.sync_every;
+        let every = self.shared.recipe.sync_every;
         self.served += 1;
         if every == 0 || !self.served.is_multiple_of(every) {
             return Ok(());
         }
         if self.file.is_none() {
             // Unnamed from here on: nothing is left behind however we end.
-            self.file = Some(nameless(&self.kitchen.dir, "log", OFlags::empty())?);
+            self.file = Some(nameless(&self.shared.dir, "log", OFlags::empty())?);
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(&[b'x'; PAGE])?;

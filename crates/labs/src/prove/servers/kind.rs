@@ -78,7 +78,7 @@ impl Kind {
         cause(self.cause()).map(|c| c.layer)
     }
 
-    /// Whether it is to be found innocent of everything.
+    /// Whether it is to be cleared of everything.
     pub fn is_control(&self) -> bool {
         self.cause().is_empty()
     }

@@ -12,7 +12,7 @@ pub const EFFECTS: (f64, f64) = (1.1, 4.0);
 /// The same for each of two plants, so that both together stay below four.
 const EACH_OF_TWO: (f64, f64) = (1.3, 1.9);
 /// Of so many trials …
-const DECK: usize = 20;
+const BLOCK: usize = 20;
 /// … so many are controls …
 const CONTROLS: usize = 5;
 /// … and so many have two causes.
@@ -123,17 +123,17 @@ pub fn draw(seed: u64, trials: usize, candidates: &[Candidate]) -> Vec<Outline> 
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut controls = Turn::of(candidates, |c| c.kind.is_control());
     let mut plants = Turn::of(candidates, |c| !c.kind.is_control());
-    let mut deck: Vec<usize> = Vec::new();
+    let mut block: Vec<usize> = Vec::new();
     let mut outlines = Vec::new();
     for number in 1..=trials {
-        if deck.is_empty() {
-            deck = (0..DECK).collect();
-            rng.shuffle(&mut deck);
+        if block.is_empty() {
+            block = (0..BLOCK).collect();
+            rng.shuffle(&mut block);
         }
-        let card = deck.pop().unwrap_or(DECK);
-        let first = if card < CONTROLS { controls.next(&mut rng) } else { None };
+        let drawn = block.pop().unwrap_or(BLOCK);
+        let first = if drawn < CONTROLS { controls.next(&mut rng) } else { None };
         let Some(first) = first.or_else(|| plants.next(&mut rng)).or_else(|| controls.next(&mut rng)) else { break };
-        let two = (CONTROLS..CONTROLS + DOUBLES).contains(&card) && !first.kind.is_control();
+        let two = (CONTROLS..CONTROLS + DOUBLES).contains(&drawn) && !first.kind.is_control();
         let second = two.then(|| partner(&first, candidates, &mut rng)).flatten();
         let range = if second.is_some() { EACH_OF_TWO } else { EFFECTS };
         let planted = std::iter::once(first.kind).chain(second).map(|kind| planted(kind, range, &mut rng)).collect();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_are_controls_and_a_fifth_of_the_rest_of_the_deck_may_be_double() {
+    fn a_quarter_are_controls_and_a_fifth_of_the_rest_of_the_block_may_be_double() {
         let outlines = draw(3, 400, &both());
         assert_eq!(outlines.iter().filter(|o| o.is_control()).count(), 100);
         let doubles = outlines.iter().filter(|o| o.planted.len() == 2).count();

@@ -35,7 +35,7 @@ fn spans_cover_the_window_and_a_wake_up_says_how_a_wait_ended() {
     ];
     assert_eq!(doing(&t, 1), expected);
     assert_eq!(doing(&t, 2), [(0, 12, Doing::Ready(0)), (12, 40, Doing::User), (40, 50, Doing::Ready(0))]);
-    assert_eq!(t.tenants(0, 11, 41).collect::<Vec<_>>(), [(1, 11, 12), (2, 12, 40), (1, 40, 41)]);
+    assert_eq!(t.running(0, 11, 41).collect::<Vec<_>>(), [(1, 11, 12), (2, 12, 40), (1, 40, 41)]);
 }
 
 #[test]

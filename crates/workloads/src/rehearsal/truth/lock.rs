@@ -14,7 +14,7 @@ use super::log::{Account, own_tid};
 use super::{Kind, Order};
 
 /// The nice value of a holder that is to wait for its CPU: the thread beside it then gets all of it but a 69th.
-const POLITE: i32 = 19;
+const LOWEST_PRIORITY: i32 = 19;
 
 /// A place where one thread leaves something for another, which sleeps until then. Nothing but a futex below, as a lock
 /// has it.
@@ -124,7 +124,7 @@ fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
         if order.kind == Kind::LockStarves {
             // Where pinning is refused, nobody starves, and the log says so: it has what was used.
             let _ = last_cpu().map(|cpu| affinity::pin(&[cpu]));
-            let _ = rustix::process::setpriority_process(None, POLITE);
+            let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
         }
         match order.kind {
             Kind::LockSyncs => drop(file.write_until(until)),

@@ -1,5 +1,6 @@
-//! The canary: a loop of fixed work, again and again. On a quiet machine every piece takes the same time; what it takes
-//! longer was taken from it by another process, an interrupt, the hypervisor, or a CPU that changes its clock.
+//! A loop of fixed work, again and again, as benchmarks of an operating system's noise do. On a quiet machine every
+//! piece takes the same time; what it takes longer was taken from it by another process, an interrupt, the hypervisor,
+//! or a CPU that changes its clock.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ const UNDISTURBED: f64 = 0.1;
 /// One piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Nanoseconds after the start of the canary.
+    /// Nanoseconds after the start of the first piece.
     pub start_ns: u64,
     /// How long it took.
     pub ns: u64,
@@ -59,9 +60,9 @@ pub struct Steadiness {
     pub involuntary: u64,
 }
 
-/// The canary's answer.
+/// What fixed work on every CPU says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Canary {
+pub struct FixedWork {
     /// Each CPU that had time for at least one piece.
     pub cpus: Vec<Steadiness>,
     /// All together, each CPU against its own undisturbed piece; `None` when there was no piece at all.
@@ -70,22 +71,22 @@ pub struct Canary {
     pub spread_between_cpus: f64,
 }
 
-/// Sings on each of these CPUs, `at_once` of them at a time, for `seconds` in all.
+/// Repeats it on each of these CPUs, `at_once` of them at a time, for `duration` in all.
 ///
-/// A CPU quota would stop a canary on more CPUs than it allows, and the canary would then find the noise that it made
-/// itself: pass what the quota allows.
+/// A CPU quota would stop the work on more CPUs than it allows, and the noise that is found would then be its own: pass
+/// what the quota allows.
 pub fn run(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> {
-    let work = calibrate();
+    let steps = calibrate();
     let at_once = at_once.clamp(1, cpus.len().max(1));
     let share = duration / cpus.len().div_ceil(at_once).max(1) as u32;
     let start = Instant::now();
-    cpus.chunks(at_once).flat_map(|group| sing_together(group, work, start, share)).collect()
+    cpus.chunks(at_once).flat_map(|group| run_together(group, steps, start, share)).collect()
 }
 
-fn sing_together(cpus: &[usize], work: u64, start: Instant, share: Duration) -> Vec<Samples> {
+fn run_together(cpus: &[usize], steps: u64, start: Instant, share: Duration) -> Vec<Samples> {
     std::thread::scope(|scope| {
         let start_one =
-            |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || repeat(cpu, work, start, share));
+            |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || repeat(cpu, steps, start, share));
         let threads: Vec<_> = cpus.iter().map(start_one).collect();
         // A CPU for which no thread can be had (RLIMIT_NPROC) is left out.
         threads.into_iter().filter_map(|thread| thread.ok()?.join().ok()).collect()
@@ -94,7 +95,7 @@ fn sing_together(cpus: &[usize], work: u64, start: Instant, share: Duration) -> 
 
 /// A thread of its own, so that nothing else is confined to the CPU. A CPU that we may not use, or no longer, has no
 /// pieces.
-fn repeat(cpu: usize, work: u64, start: Instant, share: Duration) -> Samples {
+fn repeat(cpu: usize, steps: u64, start: Instant, share: Duration) -> Samples {
     let mut samples = Samples { cpu, ..Default::default() };
     if affinity::pin(&[cpu]).is_err() {
         return samples;
@@ -108,7 +109,7 @@ fn repeat(cpu: usize, work: u64, start: Instant, share: Duration) -> Samples {
         if begun >= end {
             break;
         }
-        labour(work);
+        work(steps);
         let ns = begun.elapsed().as_nanos() as u64;
         samples.pieces.push(Piece { start_ns: begun.duration_since(start).as_nanos() as u64, ns });
     }
@@ -117,7 +118,7 @@ fn repeat(cpu: usize, work: u64, start: Instant, share: Duration) -> Samples {
 }
 
 /// Fixed work in registers: each step needs the last one's result, so it takes the same cycles every time.
-fn labour(steps: u64) {
+fn work(steps: u64) {
     let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
     for _ in 0..steps {
         x ^= x << 13;
@@ -135,7 +136,7 @@ fn calibrate() -> u64 {
     while Instant::now() < deadline {
         let trial = || {
             let begun = Instant::now();
-            labour(steps);
+            work(steps);
             begun.elapsed()
         };
         let shortest = (0..3).map(|_| trial()).min().unwrap_or(PIECE);
@@ -150,7 +151,7 @@ fn calibrate() -> u64 {
 }
 
 /// What the samples say. No clock, no I/O.
-pub fn evaluate(samples: &[Samples]) -> Canary {
+pub fn evaluate(samples: &[Samples]) -> FixedWork {
     let measured: Vec<&Samples> = samples.iter().filter(|samples| !samples.pieces.is_empty()).collect();
     let cpus: Vec<Steadiness> = measured.iter().map(|samples| steadiness(samples)).collect();
     let floors = cpus.iter().map(|cpu| cpu.undisturbed_ns);
@@ -169,7 +170,7 @@ pub fn evaluate(samples: &[Samples]) -> Canary {
         ..summary(&relative, 1.0)
     });
     let spread_between_cpus = if cpus.is_empty() { 0.0 } else { slowest / fastest - 1.0 };
-    Canary { cpus, all, spread_between_cpus }
+    FixedWork { cpus, all, spread_between_cpus }
 }
 
 fn steadiness(samples: &Samples) -> Steadiness {
@@ -207,13 +208,13 @@ mod tests {
 
     #[test]
     fn a_steady_machine() {
-        let canary = evaluate(&[samples(0, [1_000_000; 100]), samples(1, [1_000_000; 100])]);
-        let all = canary.all.unwrap();
+        let found = evaluate(&[samples(0, [1_000_000; 100]), samples(1, [1_000_000; 100])]);
+        let all = found.all.unwrap();
         assert_eq!(
             (all.pieces, all.variation, all.slow_share, all.longest_stall_ns, all.lost_share),
             (200, 0.0, 0.0, 0.0, 0.0)
         );
-        assert_eq!((all.involuntary, canary.spread_between_cpus), (4, 0.0));
+        assert_eq!((all.involuntary, found.spread_between_cpus), (4, 0.0));
     }
 
     #[test]
@@ -234,21 +235,21 @@ mod tests {
 
     #[test]
     fn cpus_of_different_speed_are_a_spread_and_no_noise() {
-        let canary = evaluate(&[samples(0, [1_000_000; 50]), samples(1, [1_500_000; 50])]);
-        assert_eq!(canary.spread_between_cpus, 0.5);
-        let all = canary.all.unwrap();
+        let found = evaluate(&[samples(0, [1_000_000; 50]), samples(1, [1_500_000; 50])]);
+        assert_eq!(found.spread_between_cpus, 0.5);
+        let all = found.all.unwrap();
         assert_eq!((all.variation, all.slow_share), (0.0, 0.0));
     }
 
     #[test]
     fn no_pieces_no_answer() {
-        assert_eq!(evaluate(&[]), Canary { cpus: vec![], all: None, spread_between_cpus: 0.0 });
+        assert_eq!(evaluate(&[]), FixedWork { cpus: vec![], all: None, spread_between_cpus: 0.0 });
         assert_eq!(evaluate(&[samples(0, [])]).all, None);
         assert!(evaluate(&[samples(0, [0, 0])]).all.is_some_and(|all| all.variation == 0.0));
     }
 
     #[test]
-    fn it_sings_on_every_cpu_and_stays_within_its_time() {
+    fn it_runs_on_every_cpu_and_stays_within_its_time() {
         let cpus = affinity::allowed_cpus().unwrap();
         let measured = run(&cpus, 1, Duration::from_millis(60) * cpus.len() as u32);
         assert_eq!(measured.iter().map(|samples| samples.cpu).collect::<Vec<_>>(), cpus);
