@@ -14,10 +14,11 @@ $(info No static C library here (Fedora: glibc-static): building a dynamic binar
 endif
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+OLDEST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 DIST := target/dist
 ARCHIVE := fingerpost-$(VERSION)-$(TARGET)
 
-.PHONY: run build bench test check check-aarch64 install-test-tools dist deb rpm image sbom deny clean
+.PHONY: run build bench test check check-aarch64 msrv install-test-tools dist deb rpm image sbom deny clean
 
 run: build
 	$(BIN) run --profile $(PROFILE)
@@ -44,6 +45,10 @@ check:
 	    $$(find crates -name '*.rs')
 	bench/circles
 	bench/lines
+	@for file in $$(grep -rl target_arch crates --include='*.rs' | sed 's,^crates/,,'); do \
+	    grep -q "\`$$file\`" docs/release.md || { \
+	    echo "crates/$$file has code for an architecture, and docs/release.md does not name it" >&2; bad=1; }; \
+	done; exit $${bad:-0}
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver \
@@ -55,10 +60,17 @@ check:
 check-aarch64:
 	cargo check --workspace --all-targets --locked --target aarch64-unknown-linux-gnu
 
+# The oldest compiler that builds this, where it is installed.
+msrv:
+	@cargo +$(OLDEST) --version > /dev/null 2>&1 || { \
+	    echo "Rust $(OLDEST) is not here: rustup toolchain install $(OLDEST) --profile minimal" >&2; exit 2; }
+	cargo +$(OLDEST) check --workspace --locked
+
 install-test-tools:
 	sh tests/install-tools
 
-# What a release is made of (docs/release.md). `dist` needs nothing but what `build` needs.
+# What a release is made of (docs/release.md). `dist` needs nothing but what `build` needs, and begins anew: name all
+# that is wanted in one call, as `make deb rpm image sbom`.
 dist: build
 	rm -rf $(DIST) && mkdir -p $(DIST)/man $(DIST)/$(ARCHIVE)
 	$(BIN) completions bash > $(DIST)/fingerpost.bash
@@ -82,9 +94,14 @@ rpm: dist
 # The binary alone: it needs no other file. With podman or docker.
 image: dist
 	$(or $(CONTAINER),podman) build -t fingerpost:$(VERSION) -f Containerfile $(DIST)/$(ARCHIVE)
+	$(or $(CONTAINER),podman) save -o $(DIST)/$(ARCHIVE)-image.tar fingerpost:$(VERSION)
+	cd $(DIST) && sha256sum $(ARCHIVE)-image.tar >> SHA256SUMS
 
-sbom:
+# One list for each crate beside its Cargo.toml; the binary's is published.
+sbom: dist
 	cargo cyclonedx --format json --target $(TARGET)
+	mv crates/fingerpost/fingerpost.cdx.json $(DIST)/$(ARCHIVE).cdx.json && rm -f crates/*/*.cdx.json
+	cd $(DIST) && sha256sum $(ARCHIVE).cdx.json >> SHA256SUMS
 
 deny:
 	cargo deny --locked check

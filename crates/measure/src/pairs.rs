@@ -24,7 +24,8 @@ pub type Decided<'a> = &'a dyn Fn(usize, &PairState) -> bool;
 
 /// Measures rows in pairs until each is decided or the budget is spent, and returns what is known of each.
 ///
-/// `centers` says for each row how samples become a value. The executor and the listener are told of job `2 × row + side`.
+/// `centers` says for each row how samples become a value. The executor and the listener are told of job
+/// `2 × row + side`.
 pub fn run(
     centers: &[Center],
     effort: Effort,
