@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fingerpost_page::Event;
+use fingerpost_record::progress::Event;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Measurement, secret};
 use indicatif::{ProgressBar, ProgressStyle};

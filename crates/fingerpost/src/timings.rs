@@ -8,7 +8,7 @@ use fingerpost_compare::zerofill::MAIN_API;
 use fingerpost_compare::zerofill::solve::{self, Timings};
 use fingerpost_measure::rounds::Executor;
 use fingerpost_measure::{Slice, estimate};
-use fingerpost_page::Event;
+use fingerpost_record::progress::Event;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Params, suggest};
 use fingerpost_sys::scratch::Scratch;

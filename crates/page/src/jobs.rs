@@ -7,12 +7,11 @@ use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use fingerpost_record::progress::{Event, Live, LivePart};
 use fingerpost_record::text::clean_short;
 use fingerpost_record::{Estimate, Measurement};
 use fingerpost_sys::child;
 use serde::Serialize;
-
-use crate::event::{Event, Live, LivePart};
 
 /// The longest line that is read, and the most sentences that are kept.
 const LINE: u64 = 64 << 10;

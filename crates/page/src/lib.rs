@@ -4,7 +4,6 @@
 //! needs it. It serves this machine alone: see [`guard`] for what is let in.
 
 mod connections;
-pub mod event;
 pub mod guard;
 mod index;
 mod jobs;
@@ -22,7 +21,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub use event::{Event, Live, LivePart};
 pub use options::{Choice, Options, Setting};
 
 /// What stands behind the token for a process that is started after another broke off.

@@ -28,6 +28,7 @@ pub mod open;
 pub mod params;
 pub mod paths;
 pub mod place;
+pub mod progress;
 mod range;
 pub mod reading;
 pub mod run;

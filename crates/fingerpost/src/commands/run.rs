@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Parser as _;
-use fingerpost_page::Event;
 use fingerpost_record::archive::checked_label;
+use fingerpost_record::progress::Event;
 use fingerpost_record::{Outcome, Profile, Run, secret};
 use fingerpost_report::Format;
 

@@ -1,6 +1,7 @@
 //! Measuring from the page.
 
 use axum::http::StatusCode;
+use fingerpost_record::progress::Live;
 use fingerpost_record::suggest;
 use fingerpost_record::unit::significant;
 use fingerpost_report::html as report;
@@ -9,7 +10,6 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Body, body};
-use crate::event::Live;
 use crate::jobs::{Phase, Refused, State};
 use crate::options::Choice;
 use crate::site::Site;
@@ -290,8 +290,10 @@ fn keys(choice: &Choice) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::progress::LivePart;
+
     use super::*;
-    use crate::{LivePart, Setting};
+    use crate::Setting;
 
     fn choices() -> Vec<Choice> {
         let settings = ["engine", "clients"].map(|key| Setting { key: key.into(), help: String::new() }).into();

@@ -1,7 +1,8 @@
 //! What a measuring process says on standard error with `--progress json`: one JSON object a line.
 
-use fingerpost_record::{Estimate, Measurement};
 use serde::{Deserialize, Serialize};
+
+use crate::{Estimate, Measurement};
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,7 +89,7 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::fixture;
+    use crate::fixture;
 
     use super::*;
 
