@@ -14,8 +14,8 @@ use fingerpost_odb::transfer::{self, Transferred};
 use fingerpost_odb::{Cell, Database, Engine, Entry, Error, Standing, Store, kind_of, standing};
 use fingerpost_record::suggest;
 use fingerpost_record::text::clean;
+use fingerpost_site::{self as served, Source};
 use fingerpost_sys::beneath::Links;
-use fingerpost_workloads::site::serve::{self, Source};
 
 use super::site_guard::{Work, guarded, limit_growth};
 use crate::exit::{Done, Usage, say, usage};
@@ -305,10 +305,10 @@ fn serve_from(from: &Path, port: u16, follow_links: bool, trust: bool) -> anyhow
 }
 
 fn serve(from: &Path, port: u16, source: Source) -> anyhow::Result<Done> {
-    let listener = serve::listen(port).map_err(|e| Usage(format!("port {port} of 127.0.0.1 cannot be had: {e}")))?;
+    let listener = served::listen(port).map_err(|e| Usage(format!("port {port} of 127.0.0.1 cannot be had: {e}")))?;
     let address = listener.local_addr().context("cannot tell the port")?;
     let stop = conduct::stopped_by_signals()?;
     output::sentence(&format!("serving {} on http://{address}/", from.display()))?;
-    serve::serve(&listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
+    served::serve(&listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
     Ok(Done::Well)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fingerpost_record::suggest;
+use fingerpost_sys::sum::checksum;
 use fingerpost_workloads::programs::{self, is_program, postgresql_versions};
-use fingerpost_workloads::site::tree::checksum;
 use regex_lite::Regex;
 use serde::Deserialize;
 

@@ -2,10 +2,10 @@
 
 use fingerpost_record::{Secret, secret, suggest};
 
-use crate::WorkloadError;
 use crate::database::connection::Login;
 use crate::database::redis;
 use crate::database::stream::Address;
+use crate::{WorkloadError, percent};
 
 /// The database that is made when the address names none.
 const DEFAULT_NAME: &str = "fingerpost";
@@ -113,19 +113,7 @@ fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
 
 /// `%40` becomes `@`.
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        if first != b'%' {
-            bytes.push(first);
-            rest = tail;
-            continue;
-        }
-        let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = &tail[2..];
-    }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(percent::decode(text.as_bytes())?).ok()
 }
 
 #[cfg(test)]

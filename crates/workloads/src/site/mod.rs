@@ -7,7 +7,6 @@
 pub mod access;
 pub mod making;
 pub mod reader;
-pub mod serve;
 pub mod served;
 pub mod tree;
 

@@ -213,7 +213,7 @@ impl Desk {
             let page = &pages[i];
             let mut good = false;
             let mut look = |content: &[u8]| {
-                good = content.len() as u64 == page.size && tree::checksum(content) == page.sum;
+                good = content.len() as u64 == page.size && sum::checksum(content) == page.sum;
                 seen.look(content);
             };
             contestant.read(&page.path, buffer, &mut look).map_err(|e| failure(page, &e))?;

@@ -15,12 +15,12 @@ use fingerpost_sys::scratch::{Scratch, Server};
 
 use super::access::Access;
 use super::tree::Page;
-use crate::WorkloadError;
 use crate::web::content::{Body, Content, Directory};
 use crate::web::pool::Pool;
 use crate::web::protocol::Load;
 use crate::web::static_server;
 use crate::worker::{self, Link};
+use crate::{WorkloadError, percent};
 
 /// The worker's name.
 pub const NAME: &str = "site-server";
@@ -115,7 +115,7 @@ impl Served {
             return Err(WorkloadError::Failed(format!("the server of {} was not ready: it {end}", access.name())));
         };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let paths: Vec<String> = pages.iter().map(|p| format!("/{}", super::serve::encode(&p.path))).collect();
+        let paths: Vec<String> = pages.iter().map(|p| format!("/{}", percent::encode(&p.path))).collect();
         let load = Load {
             address,
             host: address.to_string(),

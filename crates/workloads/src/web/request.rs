@@ -1,5 +1,7 @@
 //! HTTP requests as a static server reads them.
 
+use crate::percent;
+
 /// The longest head of a request.
 const MAX_HEAD: usize = 16 << 10;
 
@@ -61,29 +63,11 @@ pub fn parse(bytes: &[u8]) -> Parsed {
         Some("HEAD") => true,
         _ => return Parsed::Bad(405),
     };
-    let Some(path) = request.path.and_then(|p| decode(p.split(['?', '#']).next().unwrap_or(p).as_bytes())) else {
+    let path = request.path.and_then(|p| p.split(['?', '#']).next()).filter(|p| p.starts_with('/'));
+    let Some(path) = path.and_then(|p| percent::decode(p.as_bytes())) else {
         return Parsed::Bad(400);
     };
     Parsed::Whole(Wanted { path, head_only, keep_alive, length })
-}
-
-/// Resolves `%41`; nothing for a path that does not begin with a slash or has a percent sign without two digits.
-pub(crate) fn decode(path: &[u8]) -> Option<Vec<u8>> {
-    if path.first() != Some(&b'/') {
-        return None;
-    }
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut rest = path.iter();
-    while let Some(&byte) = rest.next() {
-        decoded.push(match byte {
-            b'%' => {
-                let mut digit = || (*rest.next()? as char).to_digit(16);
-                (digit()? * 16 + digit()?) as u8
-            }
-            other => other,
-        });
-    }
-    Some(decoded)
 }
 
 #[cfg(test)]

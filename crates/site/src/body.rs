@@ -10,11 +10,11 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Bytes, Frame, SizeHint};
 
-use super::crowd::Member;
-use super::find::{Finder, PIECE, add, piece};
+use crate::crowd::Member;
+use crate::find::{Finder, PIECE, add, piece};
 
 /// Where a larger body is read from.
-pub(super) enum Place {
+pub(crate) enum Place {
     File(File),
     /// A cell, which must stay of this time and size.
     Cell {
@@ -26,12 +26,12 @@ pub(super) enum Place {
 }
 
 /// A body.
-pub(super) enum Body {
+pub(crate) enum Body {
     Whole(Option<Bytes>),
     Parts(Parts),
 }
 
-pub(super) struct Parts {
+pub(crate) struct Parts {
     place: Place,
     at: u64,
     end: u64,
@@ -42,11 +42,11 @@ pub(super) struct Parts {
 }
 
 impl Body {
-    pub(super) fn whole(bytes: Bytes) -> Body {
+    pub(crate) fn whole(bytes: Bytes) -> Body {
         Body::Whole(Some(bytes).filter(|b| !b.is_empty()))
     }
 
-    pub(super) fn parts(place: Place, at: u64, end: u64, sum: Option<u64>, member: Rc<Member>) -> Body {
+    pub(crate) fn parts(place: Place, at: u64, end: u64, sum: Option<u64>, member: Rc<Member>) -> Body {
         Body::Parts(Parts { place, at, end, sum: sum.map(|wanted| (0, wanted)), member })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! hyper reads the requests. A few workers, each a thread with an event loop and a reader of its own, take connections
 //! from one listener; bodies are read piece by piece while they are sent (`body`), so that memory depends on the number
-//! of connections and not on what is served. The server that is put under load is [`crate::web::static_server`].
+//! of connections and not on what is served. A server that is put under load is another one, in the workloads.
 
 mod answer;
 mod body;
@@ -24,7 +24,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-pub use answer::encode;
 use body::Body;
 use crowd::{Crowd, Member};
 use find::Finder;

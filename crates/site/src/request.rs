@@ -1,12 +1,15 @@
 //! What of a request matters here, and which requests are refused.
 
+use std::borrow::Cow;
+
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName};
 use hyper::{Method, StatusCode, Version};
+use percent_encoding::percent_decode_str;
 
 /// A request, as far as it matters here.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// With percent signs resolved, without the query.
     pub path: Vec<u8>,
     /// From the question mark on.
@@ -19,7 +22,7 @@ pub(super) struct Request {
 }
 
 /// Reads a request, or tells the status that it is refused with.
-pub(super) fn read(request: &hyper::Request<Incoming>) -> Result<Request, StatusCode> {
+pub(crate) fn read(request: &hyper::Request<Incoming>) -> Result<Request, StatusCode> {
     let head_only = match *request.method() {
         Method::GET => false,
         Method::HEAD => true,
@@ -45,7 +48,7 @@ pub(super) fn read(request: &hyper::Request<Incoming>) -> Result<Request, Status
         return Err(StatusCode::BAD_REQUEST);
     }
     Ok(Request {
-        path: crate::web::request::decode(uri.path().as_bytes()).ok_or(StatusCode::BAD_REQUEST)?,
+        path: decode(uri.path()).ok_or(StatusCode::BAD_REQUEST)?,
         query: uri.query().map_or(String::new(), |q| format!("?{q}")),
         head_only,
         range: field(header::RANGE),
@@ -53,4 +56,11 @@ pub(super) fn read(request: &hyper::Request<Incoming>) -> Result<Request, Status
         if_modified_since: field(header::IF_MODIFIED_SINCE),
         if_range: field(header::IF_RANGE),
     })
+}
+
+/// A path with percent signs resolved; nothing where one has no two digits behind it.
+fn decode(path: &str) -> Option<Vec<u8>> {
+    let digits = |rest: &str| rest.as_bytes().first_chunk::<2>().is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit));
+    let whole = path.starts_with('/') && path.split('%').skip(1).all(digits);
+    whole.then(|| Cow::from(percent_decode_str(path)).into_owned())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// One connection.
-pub(super) struct Member {
+pub(crate) struct Member {
     /// When its client last asked for something or took a piece of an answer.
     last: Cell<Instant>,
     /// Told when it has to go.
@@ -16,30 +16,30 @@ pub(super) struct Member {
 
 impl Member {
     /// Its client did something.
-    pub(super) fn active(&self) {
+    pub(crate) fn active(&self) {
         self.last.set(Instant::now());
     }
 
     /// Waits until it has to go.
-    pub(super) async fn told_to_go(&self) {
+    pub(crate) async fn told_to_go(&self) {
         self.out.notified().await;
     }
 }
 
 /// All of them.
-pub(super) struct Crowd {
+pub(crate) struct Crowd {
     members: RefCell<Vec<Rc<Member>>>,
     most: usize,
 }
 
 impl Crowd {
-    pub(super) fn new(most: usize) -> Crowd {
+    pub(crate) fn new(most: usize) -> Crowd {
         Crowd { members: RefCell::default(), most: most.max(1) }
     }
 
     /// Takes a connection in. Where there are too many, the one that did nothing for longest goes: whoever only holds
     /// connections loses them to those who ask for something.
-    pub(super) fn join(&self) -> Rc<Member> {
+    pub(crate) fn join(&self) -> Rc<Member> {
         let mut members = self.members.borrow_mut();
         if members.len() >= self.most
             && let Some(longest) = (0..members.len()).min_by_key(|&i| members[i].last.get())
@@ -52,12 +52,12 @@ impl Crowd {
     }
 
     /// It has ended.
-    pub(super) fn leave(&self, member: &Rc<Member>) {
+    pub(crate) fn leave(&self, member: &Rc<Member>) {
         self.members.borrow_mut().retain(|m| !Rc::ptr_eq(m, member));
     }
 
     /// Ends those that did nothing for this long.
-    pub(super) fn sweep(&self, idle: Duration) {
+    pub(crate) fn sweep(&self, idle: Duration) {
         self.members.borrow_mut().retain(|member| {
             let stays = member.last.get().elapsed() < idle;
             if !stays {
@@ -70,7 +70,7 @@ impl Crowd {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn the_idlest_goes() {

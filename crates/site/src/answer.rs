@@ -8,14 +8,15 @@ use fingerpost_odb::Kind;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use super::body::{Body, Place};
-use super::crowd::Member;
-use super::find::{Finder, Found, Way};
-use super::request::Request;
+use crate::body::{Body, Place};
+use crate::crowd::Member;
+use crate::find::{Finder, Found, Way};
+use crate::request::Request;
 
 /// An answer of one line, for what cannot be given.
-pub(super) fn plain(status: StatusCode) -> Response<Body> {
+pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     let text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or("Error"));
     let mut response = with_status(status, Body::whole(Bytes::from(text)));
     set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
@@ -34,7 +35,7 @@ fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
 }
 
 /// Answers a request.
-pub(super) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<Member>) -> io::Result<Response<Body>> {
+pub(crate) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<Member>) -> io::Result<Response<Body>> {
     if hidden(&request.path) {
         return Ok(plain(StatusCode::NOT_FOUND));
     }
@@ -161,14 +162,14 @@ fn wanted_range(request: &Request, tag: &str, modified: SystemTime, length: u64)
     Some((from < length).then_some((from, to)))
 }
 
+/// What stands in a URL's path as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// A path as it stands in a URL.
-pub fn encode(path: &[u8]) -> String {
+fn encode(path: &[u8]) -> String {
     // Two slashes at the beginning would name another host.
     let start = path.iter().take_while(|&&b| b == b'/').count().saturating_sub(1);
-    path[start..].iter().fold(String::new(), |text, &b| match b {
-        b if b.is_ascii_alphanumeric() || b"/-_.~".contains(&b) => text + &char::from(b).to_string(),
-        b => text + &format!("%{b:02X}"),
-    })
+    percent_encode(&path[start..], PLAIN).to_string()
 }
 
 /// The type that a name's ending stands for, else the kind of the cell.

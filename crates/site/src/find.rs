@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use fingerpost_odb::{Database, Entry, Error, Kind, Part, Reader};
 use fingerpost_sys::beneath::{Links, Root};
+use fingerpost_sys::sum::checksum;
 use hyper::body::Bytes;
 
-use super::crowd::Member;
-use crate::site::tree::checksum;
+use crate::crowd::Member;
 
 /// What is served.
 pub enum Source {
@@ -30,16 +30,16 @@ impl Source {
 }
 
 /// Bytes that are read and sent at a time; what is no larger is read at once.
-pub(super) const PIECE: usize = 64 << 10;
+pub(crate) const PIECE: usize = 64 << 10;
 
 /// The same for a larger cell. An engine finds each piece from the beginning of the cell (SQLite goes along a chain of
 /// pages), so a large one is read in fewer of them.
-pub(super) fn piece(size: u64) -> usize {
+pub(crate) fn piece(size: u64) -> usize {
     (size / 128).clamp(PIECE as u64, 1 << 20) as usize
 }
 
 /// Something that was found.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Its path in the source.
     pub path: Vec<u8>,
     pub size: u64,
@@ -56,7 +56,7 @@ pub(super) struct Found {
 }
 
 /// What a path leads to.
-pub(super) enum Way {
+pub(crate) enum Way {
     Found(Found),
     /// A folder without the slash at the end: relative links in its index would lead astray.
     Folder,
@@ -64,18 +64,18 @@ pub(super) enum Way {
 }
 
 /// Finds things; each worker has its own, because a database's reader belongs to one thread.
-pub(super) struct Finder {
+pub(crate) struct Finder {
     source: Arc<Source>,
     reader: Option<RefCell<Box<dyn Reader>>>,
 }
 
 /// The sum over a cell's pieces, one after the other.
-pub(super) fn add(sum: u64, piece: &[u8]) -> u64 {
+pub(crate) fn add(sum: u64, piece: &[u8]) -> u64 {
     (sum.rotate_left(7) ^ checksum(piece)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Finder {
-    pub(super) fn new(source: Arc<Source>) -> io::Result<Finder> {
+    pub(crate) fn new(source: Arc<Source>) -> io::Result<Finder> {
         let reader = match &*source {
             Source::Files(_) => None,
             Source::Odb(database) => Some(RefCell::new(database.reader().map_err(io::Error::other)?)),
@@ -83,7 +83,7 @@ impl Finder {
         Ok(Finder { source, reader })
     }
 
-    pub(super) async fn find(&self, path: &[u8], member: &Member) -> io::Result<Way> {
+    pub(crate) async fn find(&self, path: &[u8], member: &Member) -> io::Result<Way> {
         let inner = path.strip_prefix(b"/").unwrap_or(path);
         let wanted =
             if inner.is_empty() || inner.ends_with(b"/") { [inner, b"index.html"].concat() } else { inner.to_vec() };
@@ -175,7 +175,7 @@ impl Finder {
     }
 
     /// Reads a part of a cell; `None` when there is no such cell.
-    pub(super) fn part(&self, path: &[u8], offset: u64, room: &mut [u8]) -> io::Result<Option<Part>> {
+    pub(crate) fn part(&self, path: &[u8], offset: u64, room: &mut [u8]) -> io::Result<Option<Part>> {
         let Some(reader) = &self.reader else { return Ok(None) };
         match reader.borrow_mut().part(path, offset, room) {
             Ok(part) => Ok(part),
