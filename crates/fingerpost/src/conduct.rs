@@ -11,11 +11,11 @@ use fingerpost_labs::{LabError, Sink};
 use fingerpost_measure::pace::Paces;
 use fingerpost_measure::rounds::{self, Executor, Job};
 use fingerpost_measure::{Slice, estimate};
+use fingerpost_probes::flops::compilers;
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
 use fingerpost_record::{Host, Instrument, Outcome, Profile, Run, SCHEMA, Tool};
 use fingerpost_sys::scratch::{self, Scratch};
 
-use crate::compilers;
 use crate::executor::ProcessExecutor;
 use crate::exit::say;
 use crate::plan::{LabRun, Plan, Row};
@@ -124,7 +124,7 @@ fn prepare(plan: &Plan, scratch: &mut Scratch, recorder: &mut Recorder) -> anyho
     if let Some(compile) = &plan.compile {
         recorder.progress.show("building the C kernels", 0.0);
         let built = compilers::build(compile, &scratch.subdir("programs")?)?;
-        rows.extend(built.rows);
+        rows.extend(built.rows.into_iter().map(Row::from));
         built.failed.into_iter().for_each(|row| recorder.measurement(row));
         if let Some(note) = built.note {
             recorder.progress.say(&note);

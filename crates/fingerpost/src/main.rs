@@ -5,7 +5,6 @@
 mod ab;
 mod cli;
 mod commands;
-mod compilers;
 mod completion;
 mod conduct;
 mod cpus;

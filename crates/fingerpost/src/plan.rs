@@ -6,10 +6,10 @@ mod values;
 use fingerpost_compare::counterparts::published;
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
+use fingerpost_probes::flops::compilers::{self, Compile};
 use fingerpost_record::{Param, Params, suggest};
 use wildmatch::WildMatch;
 
-use crate::compilers::{self, Compile};
 use crate::exit::usage;
 
 pub use parts::{LabRun, Row, Settings, joined};
@@ -82,7 +82,7 @@ pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) ->
         }
     }
     values::check(&probes, &plan.labs, settings)?;
-    plan.compile = compilers::wanted(&plan.rows, settings, &mut used);
+    plan.compile = compilers::wanted(plan.rows.iter().map(|row| (row.probe, &row.params)), settings);
     if let Some(key) = settings.keys().find(|key| !used.contains(&key.as_str()) && *key != "dir") {
         let known = known_settings(&plan);
         let near = suggest::or_else(key, known.iter().map(String::as_str).chain(others.iter().copied()), || {
@@ -128,6 +128,7 @@ pub fn family(probe: &str) -> &str {
 }
 
 fn add_rows<'a>(rows: &mut Vec<Row>, probe: &'static Probe, settings: &'a Settings, used: &mut Vec<&'a str>) {
+    used.extend(settings.keys().map(String::as_str).filter(|key| probe.settings.iter().any(|[own, ..]| own == key)));
     let all = (probe.variants)();
     for variant in all.clone() {
         for params in vary(variant, &all, settings, used) {
@@ -173,7 +174,7 @@ fn known_settings(plan: &Plan) -> Vec<String> {
     let mut keys: Vec<String> =
         plan.rows.iter().flat_map(|row| row.params.iter().map(|(key, _)| key.to_owned())).collect();
     keys.extend(plan.labs.iter().flat_map(|run| run.lab.settings.iter().map(|s| s.key.to_owned())));
-    keys.extend(plan.compile.iter().flat_map(|_| compilers::SETTINGS.map(str::to_owned)));
+    keys.extend(plan.rows.iter().flat_map(|row| row.probe.settings).map(|[key, ..]| (*key).to_owned()));
     keys.push("dir".to_owned());
     keys.sort();
     keys.dedup();

@@ -13,7 +13,7 @@ mod kernel;
 pub mod preflight;
 mod storage;
 pub mod timer;
-pub mod toolchain;
+mod toolchain;
 mod virtualization;
 
 use std::collections::BTreeMap;

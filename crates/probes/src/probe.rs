@@ -70,6 +70,8 @@ pub struct Probe {
     pub lab: Option<&'static str>,
     /// The parameters of its rows.
     pub variants: fn() -> Vec<Params>,
+    /// What it takes besides its parameters: key, default, a line of help.
+    pub settings: &'static [[&'static str; 3]],
     /// Runs it in the probe process.
     pub run: fn(&mut Session) -> Result<(), Stop>,
 }
@@ -95,6 +97,7 @@ pub const LATENCY: Probe = Probe {
     cpus: 1,
     lab: None,
     variants: plain,
+    settings: &[],
     run: |_| Err(Stop::Fail(String::new())),
 };
 

@@ -9,6 +9,7 @@ pub mod beneath;
 pub mod bpf;
 pub mod cgroup;
 pub mod child;
+pub mod compilers;
 pub mod disks;
 pub mod files;
 pub mod guardian;

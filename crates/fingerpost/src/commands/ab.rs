@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use fingerpost_compare::Comparison;
 use fingerpost_labs::Lab;
+use fingerpost_probes::flops::compilers::{self, Compile};
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, Run, SCHEMA, Tool};
 use fingerpost_report::{Format, compare as view};
@@ -13,7 +14,6 @@ use fingerpost_sys::scratch::Scratch;
 
 use crate::ab::setting::Setting;
 use crate::ab::{self, Options, pair};
-use crate::compilers::{self, Compile};
 use crate::exit::{Done, say, usage};
 use crate::plan::{self, Plan, Row};
 use crate::progress::{Progress, Progressing};
@@ -165,7 +165,8 @@ fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
             args.name
         ));
     }
-    let named = |setting: &Setting| setting.params.iter().any(|(key, _)| compilers::SETTINGS.contains(&key));
+    let takes: Vec<&str> = a.rows.iter().flat_map(|row| row.probe.settings).map(|[key, ..]| *key).collect();
+    let named = |setting: &Setting| setting.params.iter().any(|(key, _)| takes.contains(&key));
     let compile = a
         .compile
         .zip(b.compile)
@@ -180,7 +181,7 @@ fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<R
         let built = compilers::build(&compile[n], &dir)?;
         match built.failed.first() {
             Some(failed) => anyhow::bail!("side {}: {}", ab::NAMES[n], failed.reason.clone().unwrap_or_default()),
-            None => Ok(built.rows),
+            None => Ok(built.rows.into_iter().map(Row::from).collect()),
         }
     };
     let rows = [side(0)?, side(1)?];

@@ -187,15 +187,13 @@ fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
 
 /// A lab that is made of probes: its rows are theirs.
 fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> Entry {
-    let compiled =
-        if fingerpost_probes::of_lab(name).any(crate::compilers::builds) { &crate::compilers::HELP[..] } else { &[] };
     Entry {
         name,
         kind: "lab",
         summary,
         rows: fingerpost_probes::of_lab(name).flat_map(|probe| (probe.variants)()).collect(),
         figures: fingerpost_probes::of_lab(name).map(|probe| [probe.name, probe.summary]).collect(),
-        settings: compiled.to_vec(),
+        settings: fingerpost_probes::of_lab(name).flat_map(|probe| probe.settings).copied().collect(),
         ..Entry::default()
     }
 }

@@ -9,7 +9,6 @@ use fingerpost_labs::{Lab, Setting};
 use fingerpost_probes::Probe;
 
 use super::beginning;
-use crate::compilers;
 
 /// A setting up to the sign, or behind it one of the words that it takes.
 pub fn complete(word: &OsStr) -> Vec<CompletionCandidate> {
@@ -25,7 +24,6 @@ pub fn complete(word: &OsStr) -> Vec<CompletionCandidate> {
 struct Asked {
     labs: Vec<&'static Lab>,
     probes: Vec<&'static Probe>,
-    builds: bool,
 }
 
 impl Asked {
@@ -36,14 +34,9 @@ impl Asked {
         let of_name = |probe: &&Probe| named(probe.name) || family(probe.name) || probe.lab.is_some_and(named);
         let probes: Vec<&'static Probe> = fingerpost_probes::all().filter(of_name).collect();
         if labs.is_empty() && probes.is_empty() {
-            return Asked {
-                labs: fingerpost_labs::REGISTRY.to_vec(),
-                probes: fingerpost_probes::all().collect(),
-                builds: true,
-            };
+            return Asked { labs: fingerpost_labs::REGISTRY.to_vec(), probes: fingerpost_probes::all().collect() };
         }
-        let builds = probes.iter().any(|probe| compilers::builds(probe));
-        Asked { labs, probes, builds }
+        Asked { labs, probes }
     }
 
     fn settings(&self) -> impl Iterator<Item = &'static Setting> {
@@ -53,14 +46,12 @@ impl Asked {
     /// Every key with its sign and a line of help.
     fn keys(&self) -> BTreeMap<String, String> {
         let of_labs = self.settings().map(|s| (s.key.to_owned(), s.help.to_owned()));
-        let built = compilers::HELP
-            .iter()
-            .filter(|_| self.builds)
-            .map(|[key, _, help]| ((*key).to_owned(), (*help).to_owned()));
+        let own = self.probes.iter().flat_map(|probe| probe.settings);
+        let own = own.map(|[key, _, help]| ((*key).to_owned(), (*help).to_owned()));
         let rows = self.probes.iter().flat_map(|probe| (probe.variants)());
         let of_probes: BTreeSet<String> =
             rows.flat_map(|params| params.iter().map(|(key, _)| key.to_owned()).collect::<Vec<_>>()).collect();
-        let all = of_labs.chain(built).chain(of_probes.into_iter().map(|key| (key, String::new())));
+        let all = of_labs.chain(own).chain(of_probes.into_iter().map(|key| (key, String::new())));
         all.fold(BTreeMap::new(), |mut told, (key, help)| {
             let name = if key.ends_with('.') { key } else { format!("{key}=") };
             told.entry(name).or_insert(help);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
+use fingerpost_probes::flops::compilers::Program;
 use fingerpost_record::{Param, Params};
 
 /// One probe with one set of parameters.
@@ -22,6 +23,12 @@ impl Row {
     /// A row that this program measures.
     pub fn new(probe: &'static Probe, params: Params) -> Row {
         Row { probe, params, program: None }
+    }
+}
+
+impl From<Program> for Row {
+    fn from(Program { probe, params, file }: Program) -> Row {
+        Row { probe, params, program: Some(file) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Floating point: eight kernels of known instruction mixes, as this program's compiler made them and as any C compiler
 //! makes them, and beside them what the core can do at most.
 
+pub mod compilers;
 mod kernels;
 mod peak;
 
@@ -18,6 +19,8 @@ pub use peak::PROBES as LIMITS;
 
 /// The kernels in C, to be built by the compilers that are compared. The program is a probe process of `cpu.flops`.
 pub const SOURCE: &str = include_str!("flops.c");
+
+/// The probe whose rows the host's compilers build too.
 
 /// What `compiler` says of the kernels in this binary.
 pub const BUILT_IN: &str = "built-in";
@@ -78,6 +81,7 @@ pub static PROBES: &[Probe] = &[Probe {
     better: Better::Higher,
     lab: Some("flops"),
     variants: modules,
+    settings: &compilers::SETTINGS,
     run: flops,
     ..latency(&table::ARITHMETIC, Exercises::Cpu)
 }];

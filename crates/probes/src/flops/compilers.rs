@@ -1,37 +1,29 @@
-//! The C compilers that the flops lab compares: finds them, builds the kernels with each, and makes their rows.
+//! The C compilers that the flops lab compares: finds them, builds the kernels with each, and tells their rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use fingerpost_host::toolchain;
-use fingerpost_probes::{Probe, flops};
 use fingerpost_record::descriptor::FLOPS;
-use fingerpost_record::{Measurement, Outcome, Param, Params};
-use fingerpost_sys::child;
+use fingerpost_record::{Measurement, Outcome, Param, Params, text};
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::{child, compilers};
 
-use crate::plan::parts::{Row, Settings, joined};
-
-/// The settings that this takes.
-pub const SETTINGS: [&str; 2] = ["cc", "cflags"];
+use super::SOURCE;
+use crate::probe::Probe;
 
 /// The article's flags, and its tuning for the machine at hand. (-march=native is x86's word for what others call
 /// -mcpu=native.)
 const CFLAGS: &str = if cfg!(target_arch = "x86_64") { "-O2 -march=native" } else { "-O2 -mcpu=native" };
 
-/// The settings with their defaults and a line of help, for `list`.
-pub const HELP: [[&str; 3]; 2] = [
+/// The settings with their defaults and a line of help.
+pub(super) const SETTINGS: [[&str; 3]; 2] = [
     ["cc", "every C compiler found", "compilers to build the kernels with, such as gcc,clang"],
     ["cflags", CFLAGS, "flags to build them with"],
 ];
-
-/// Whether rows of this probe are built by the host's compilers too.
-pub fn builds(probe: &Probe) -> bool {
-    probe.name == FLOPS
-}
 
 /// How long a compiler may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -47,11 +39,21 @@ pub struct Compile {
     probe: &'static Probe,
 }
 
+/// A row that a program measures which was built here. It is a probe process like this program's own.
+pub struct Program {
+    /// The row's probe.
+    pub probe: &'static Probe,
+    /// The row's parameters.
+    pub params: Params,
+    /// The program.
+    pub file: PathBuf,
+}
+
 /// What was built.
 #[derive(Default)]
 pub struct Built {
     /// A row per compiler and module.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Program>,
     /// A row per compiler that failed.
     pub failed: Vec<Measurement>,
     /// A sentence for the person who waits.
@@ -64,25 +66,29 @@ struct Compiler {
     title: String,
 }
 
-/// What must be built for these rows: something where the built-in kernels are to be measured.
-pub fn wanted<'a>(rows: &[Row], settings: &'a Settings, used: &mut Vec<&'a str>) -> Option<Compile> {
-    let ours: Vec<&Row> = rows.iter().filter(|row| row.probe.name == FLOPS).collect();
-    let probe = ours.first()?.probe;
-    used.extend(settings.keys().map(String::as_str).filter(|key| SETTINGS.contains(key)));
-    let mut modules: Vec<Param> = ours.iter().filter_map(|row| row.params.get("module").cloned()).collect();
+/// What must be built for these rows with these settings: something where the built-in kernels are to be measured.
+pub fn wanted<'a>(
+    rows: impl Iterator<Item = (&'static Probe, &'a Params)>,
+    settings: &BTreeMap<String, Vec<Param>>,
+) -> Option<Compile> {
+    let ours: Vec<_> = rows.filter(|(probe, _)| probe.name == FLOPS).collect();
+    let (probe, _) = *ours.first()?;
+    let mut modules: Vec<Param> = ours.iter().filter_map(|(_, params)| params.get("module").cloned()).collect();
     modules.dedup();
-    let cc = settings.get("cc").map(|names| names.iter().map(ToString::to_string).collect());
-    let cflags = settings.get("cflags").map_or(CFLAGS.to_owned(), |flags| joined(flags));
-    Some(Compile { cc, cflags, modules, probe })
+    let words = |key: &str| Some(settings.get(key)?.iter().map(ToString::to_string).collect::<Vec<_>>());
+    // Flags hold commas of their own (`-Wl,-O1`).
+    let cflags = words("cflags").map_or(CFLAGS.to_owned(), |flags| flags.join(","));
+    Some(Compile { cc: words("cc"), cflags, modules, probe })
 }
 
 /// Builds the kernels with every compiler, into `dir`.
 ///
 /// # Errors
 /// When the source cannot be written there. A compiler that fails is a row, not an error.
-pub fn build(compile: &Compile, dir: &Path) -> anyhow::Result<Built> {
+pub fn build(compile: &Compile, dir: &Path) -> io::Result<Built> {
     let source = dir.join("flops.c");
-    fs::write(&source, flops::SOURCE).with_context(|| format!("cannot write {}", source.display()))?;
+    fs::write(&source, SOURCE)
+        .map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", source.display())))?;
     let compilers = match &compile.cc {
         Some(names) => named(names),
         None => found(),
@@ -98,10 +104,10 @@ pub fn build(compile: &Compile, dir: &Path) -> anyhow::Result<Built> {
         let program = dir.join(format!("flops-{i}"));
         let params = Params::new().with("compiler", compiler.title.as_str()).with("cflags", compile.cflags.as_str());
         match run_compiler(compiler, &compile.cflags, &source, &program) {
-            Ok(()) => built.rows.extend(compile.modules.iter().map(|module| Row {
+            Ok(()) => built.rows.extend(compile.modules.iter().map(|module| Program {
                 probe: compile.probe,
                 params: params.clone().with("module", module.clone()),
-                program: Some(program.clone()),
+                file: program.clone(),
             })),
             Err(reason) => built.failed.push(compile.probe.without_figure(params, Outcome::Failed, reason)),
         }
@@ -112,7 +118,7 @@ pub fn build(compile: &Compile, dir: &Path) -> anyhow::Result<Built> {
 /// Every compiler found, one per title: two copies of one version would give the same rows.
 fn found() -> Vec<Compiler> {
     let mut titles = BTreeSet::new();
-    let all = toolchain::c_compilers().into_keys().map(|file| Compiler { title: title(&file), file });
+    let all = compilers::find(&Paths::system()).into_keys().map(|file| Compiler { title: title(&file), file });
     all.filter(|compiler| titles.insert(compiler.title.clone())).collect()
 }
 
@@ -141,7 +147,7 @@ fn file_of(name: &str) -> PathBuf {
 /// `gcc 12.2.0`, `clang 14.0.6`; the file's name where the compiler says nothing of itself.
 fn title(file: &Path) -> String {
     let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    toolchain::version(file).and_then(|line| parse_title(&line)).unwrap_or(name)
+    compilers::version(file).and_then(|line| parse_title(&line)).unwrap_or(name)
 }
 
 /// The kind and the version in the first line of `--version`.
@@ -200,7 +206,7 @@ fn first_error(stderr: &str, source: &Path) -> Option<String> {
     let line = lines().find(|line| line.contains("error")).or_else(|| lines().next())?;
     let dir = source.parent().map(|dir| format!("{}/", dir.display())).unwrap_or_default();
     let line = if dir.is_empty() { line.to_owned() } else { line.replace(&dir, "") };
-    Some(fingerpost_record::text::clean(&line).chars().take(200).collect())
+    Some(text::clean(&line).chars().take(200).collect())
 }
 
 #[cfg(test)]
@@ -236,7 +242,7 @@ mod tests {
     #[test]
     fn a_compiler_that_is_not_there_or_fails_is_a_failed_row_with_its_reason() {
         let dir = tempfile::tempdir().unwrap();
-        let probe = fingerpost_probes::find(FLOPS).unwrap();
+        let probe = crate::find(FLOPS).unwrap();
         let compile =
             |cc: &str| Compile { cc: Some(vec![cc.into()]), cflags: "-O2".into(), modules: vec![Param::Int(1)], probe };
         let built = build(&compile("/nowhere/gcc"), dir.path()).unwrap();
