@@ -9,6 +9,7 @@
 
 mod access;
 mod database;
+mod ending;
 mod engine;
 mod error;
 mod flat;
@@ -28,11 +29,12 @@ mod walk;
 
 pub use access::{Reader, Writer};
 pub use database::Database;
+pub use ending::{kind_of, media_type};
 pub use engine::{Engine, Keys, Store};
 pub use error::Error;
 pub use owner::{Standing, standing};
 pub use path::{MAX_DEPTH, MAX_NAME, MAX_PATH};
-pub use value::{Cell, Entry, Kind, Listing, Part, kind_of};
+pub use value::{Cell, Entry, Kind, Listing, Part};
 pub use verify::Verified;
 
 /// What this crate's functions give.

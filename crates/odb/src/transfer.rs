@@ -14,10 +14,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::access::{Reader, Writer};
 use crate::database::Database;
+use crate::ending::kind_of;
 use crate::engine::Store;
 use crate::path::shown;
 use crate::room::{Held, Room};
-use crate::value::{Cell, Entry, kind_of};
+use crate::value::{Cell, Entry};
 use crate::walk::{Found, Met, Walk};
 use crate::{Error, Result};
 

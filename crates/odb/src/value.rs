@@ -32,21 +32,6 @@ impl Kind {
     }
 }
 
-/// What a cell of this name and content holds: by the name's ending, else by whether the content is text.
-pub fn kind_of(name: &[u8], body: &[u8]) -> Kind {
-    let ending = name.iter().rposition(|&b| b == b'.').map_or(&b""[..], |at| &name[at + 1..]).to_ascii_lowercase();
-    match ending.as_slice() {
-        b"opml" => Kind::Outline,
-        b"js" | b"mjs" | b"py" | b"sh" | b"pl" | b"rb" | b"php" | b"cgi" | b"lua" | b"fscript" => Kind::Script,
-        b"html" | b"htm" | b"txt" | b"md" | b"css" | b"xml" | b"json" | b"svg" | b"csv" => Kind::Text,
-        b"png" | b"jpg" | b"jpeg" | b"gif" | b"webp" | b"ico" | b"pdf" | b"zip" | b"gz" | b"woff" | b"woff2"
-        | b"mp3" | b"mp4" => Kind::Binary,
-        _ if body.starts_with(b"#!") => Kind::Script,
-        _ if !body.contains(&0) && std::str::from_utf8(body).is_ok() => Kind::Text,
-        _ => Kind::Binary,
-    }
-}
-
 /// A cell with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell<'a> {
@@ -159,16 +144,6 @@ pub(crate) fn entry(head: &[u8], length: u64) -> Result<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_kind_follows_from_the_name_then_from_the_content() {
-        assert_eq!(kind_of(b"a.HTML", b"\0"), Kind::Text);
-        assert_eq!(kind_of(b"x.opml", b""), Kind::Outline);
-        assert_eq!(kind_of(b"run", b"#!/bin/sh\n"), Kind::Script);
-        assert_eq!(kind_of(b"noending", "Grüße".as_bytes()), Kind::Text);
-        assert_eq!(kind_of(b"noending", b"\xff\xfe"), Kind::Binary);
-        assert_eq!(kind_of(b"html", b"a\0"), Kind::Binary);
-    }
 
     #[test]
     fn values_are_read_as_written_and_nonsense_is_refused() {

@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fingerpost_odb::Kind;
+use fingerpost_odb::media_type;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -101,7 +101,7 @@ fn given(
     member: &Rc<Member>,
 ) -> Response<Body> {
     let name: &[u8] = if request.path.ends_with(b"/") { b"index.html" } else { &request.path };
-    let kind = content_type(name, found.kind);
+    let kind = media_type(name, found.kind);
     let body = match found.whole {
         _ if request.head_only => Body::whole(Bytes::new()),
         Some(bytes) => Body::whole(bytes.slice(from as usize..to as usize)),
@@ -170,33 +170,4 @@ fn encode(path: &[u8]) -> String {
     // Two slashes at the beginning would name another host.
     let start = path.iter().take_while(|&&b| b == b'/').count().saturating_sub(1);
     percent_encode(&path[start..], PLAIN).to_string()
-}
-
-/// The type that a name's ending stands for, else the kind of the cell.
-fn content_type(path: &[u8], kind: Option<Kind>) -> &'static str {
-    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
-    let ending = name.iter().rposition(|&b| b == b'.').map_or(&b""[..], |at| &name[at + 1..]).to_ascii_lowercase();
-    match ending.as_slice() {
-        b"html" | b"htm" => "text/html; charset=utf-8",
-        b"txt" | b"md" | b"csv" => "text/plain; charset=utf-8",
-        b"css" => "text/css; charset=utf-8",
-        b"js" | b"mjs" => "text/javascript; charset=utf-8",
-        b"json" => "application/json",
-        b"xml" => "application/xml",
-        b"opml" => "text/x-opml",
-        b"svg" => "image/svg+xml",
-        b"png" => "image/png",
-        b"jpg" | b"jpeg" => "image/jpeg",
-        b"gif" => "image/gif",
-        b"webp" => "image/webp",
-        b"ico" => "image/vnd.microsoft.icon",
-        b"pdf" => "application/pdf",
-        b"woff2" => "font/woff2",
-        b"mp4" => "video/mp4",
-        _ => match kind {
-            Some(Kind::Text | Kind::Script) => "text/plain; charset=utf-8",
-            Some(Kind::Outline) => "text/x-opml",
-            Some(Kind::Binary) | None => "application/octet-stream",
-        },
-    }
 }

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
+use fingerpost_odb::media_type;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
@@ -255,7 +256,7 @@ impl Connection {
             Ok(None) => return self.head(404, 0, "text/plain", date),
             Err(_) => return self.head(500, 0, "text/plain", date),
         };
-        let kind = content_type(&wanted.path);
+        let kind = media_type(&wanted.path, None);
         self.head(200, body.length(), kind, date);
         if wanted.head_only {
             return;
@@ -345,36 +346,5 @@ impl Date {
             self.text = httpdate::fmt_http_date(SystemTime::now());
             self.renewed = Some(now);
         }
-    }
-}
-
-/// The type that a name's ending stands for.
-fn content_type(path: &[u8]) -> &'static str {
-    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
-    let ending = name.rsplit(|&b| b == b'.').next().filter(|e| e.len() < name.len()).unwrap_or(b"");
-    match ending {
-        b"html" | b"htm" => "text/html; charset=utf-8",
-        b"txt" | b"md" => "text/plain; charset=utf-8",
-        b"css" => "text/css",
-        b"js" => "text/javascript",
-        b"json" => "application/json",
-        b"svg" => "image/svg+xml",
-        b"png" => "image/png",
-        b"jpg" | b"jpeg" => "image/jpeg",
-        b"gif" => "image/gif",
-        b"xml" => "application/xml",
-        _ => "application/octet-stream",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_type_follows_from_the_ending() {
-        assert_eq!(content_type(b"/a.b/index.html"), "text/html; charset=utf-8");
-        assert_eq!(content_type(b"/a.b/html"), "application/octet-stream");
-        assert_eq!(content_type(b""), "application/octet-stream");
     }
 }
