@@ -20,8 +20,6 @@ pub use peak::PROBES as LIMITS;
 /// The kernels in C, to be built by the compilers that are compared. The program is a probe process of `cpu.flops`.
 pub const SOURCE: &str = include_str!("flops.c");
 
-/// The probe whose rows the host's compilers build too.
-
 /// What `compiler` says of the kernels in this binary.
 pub const BUILT_IN: &str = "built-in";
 
