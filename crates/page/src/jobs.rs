@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::progress::{Event, Live, LivePart};
 use fingerpost_record::text::clean_short;
+use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Measurement};
 use fingerpost_sys::child;
 use serde::Serialize;
@@ -60,6 +61,8 @@ pub struct State {
     pub round: usize,
     /// The calculator's timings, in nanoseconds.
     pub timings: Vec<Estimate>,
+    /// The same as texts for the calculator's fields.
+    pub figures: Vec<String>,
     /// How often there was something new of what the two fields below hold.
     pub told: u64,
     /// What the requests of a service that is explained did lately.
@@ -264,6 +267,7 @@ impl State {
                 self.round = round;
                 self.doing = format!("round {round}");
                 self.timings = figures.into_iter().take(4).collect();
+                self.figures = self.timings.iter().map(|timing| significant(timing.value)).collect();
             }
             Event::Live(live) => {
                 self.told += 1;

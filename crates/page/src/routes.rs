@@ -51,6 +51,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/measure/sofar", get(so_far))
         .route("/measure/stop", post(stop))
         .route("/zerofill", asked(|site, fields| Ok(calculator::page(site, fields))))
+        .route("/zerofill/solved", get(solved))
         .route("/zerofill/measure", post(take_timings))
         .route(
             "/import",
@@ -198,9 +199,19 @@ async fn state(State(site): Shared) -> Response {
 
 /// The part of the page that shows what is known so far.
 async fn so_far(State(site): Shared) -> Response {
-    made(site, |site| {
-        let part = site.jobs.state().map_or_else(String::new, |s| measure::so_far(&s).into_string());
-        ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], guard::text(part.as_bytes())).into_response()
+    part(site, |site| site.jobs.state().map_or_else(String::new, |s| measure::so_far(&s).into_string())).await
+}
+
+/// The part of the calculator that shows what follows from its fields.
+async fn solved(State(site): Shared, Asked(fields): Asked<calculator::Fields>) -> Response {
+    part(site, move |_| calculator::part(&fields).into_string()).await
+}
+
+/// A part of a page, which the script puts into it.
+async fn part(site: Arc<Site>, text: impl FnOnce(&Site) -> String + Send + 'static) -> Response {
+    made(site, move |site| {
+        let text = text(site);
+        ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], guard::text(text.as_bytes())).into_response()
     })
     .await
 }

@@ -142,6 +142,12 @@ fn derived(browser: &Browser) -> Vec<String> {
     keys.iter().map(|key| browser.text(&format!("#{key}"))).collect()
 }
 
+/// Waits until the server has calculated this zero-filling from what the fields say.
+fn solved(browser: &Browser, zerofill: &str) {
+    let shown = format!("return document.getElementById('zerofill').innerText === '{zerofill}'");
+    browser.until("what was typed is calculated", &shown);
+}
+
 #[test]
 fn the_calculator_knows_the_articles_answers_while_one_types() {
     let Some((server, browser)) = setting(&[]) else { return };
@@ -150,14 +156,17 @@ fn the_calculator_knows_the_articles_answers_while_one_types() {
     for (key, value) in [("alloc_1", "9.7"), ("touch_1", "41.0"), ("alloc_2", "11.1"), ("touch_2", "65.9")] {
         browser.type_into(&format!("#{key}"), value);
     }
+    solved(&browser, "18.56");
     assert_eq!(derived(&browser), ["1.400", "4.150", "31.30", "7.800", "23.50", "8.750", "18.56"]);
     browser.run("document.querySelectorAll('[data-preset]')[2].click()");
+    solved(&browser, "17.76");
     let by_script = derived(&browser);
     assert_eq!(by_script, ["1.300", "8.150", "33.90", "9.400", "24.50", "13.50", "17.76"]);
     let shares = "return [...document.querySelectorAll('.shares output')].map(o => o.innerText).join()";
     let shares_by_script = browser.run(shares);
     // What cannot be is said, and the derived fields say nothing.
     browser.type_into("#touch_1", "3");
+    browser.until("it is said", "return document.getElementById('impossible').innerText.includes('1p touch (3)')");
     assert!(
         browser.text("#impossible").contains("1p touch (3) is below 1p alloc (17.6)"),
         "{}",

@@ -22,6 +22,14 @@ pub struct Fields {
     measured: String,
 }
 
+impl Fields {
+    /// The texts of the four times.
+    fn given(&self) -> [String; 4] {
+        let times = [&self.alloc_1, &self.touch_1, &self.alloc_2, &self.touch_2];
+        times.map(|text| text.trim().replace(',', "."))
+    }
+}
+
 /// How to measure.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -68,22 +76,17 @@ pub fn start(site: &Site, wanted: &Timing) -> Result<u64, (StatusCode, String)> 
 
 /// The fields' texts: those given, else those measured, else the first preset.
 fn texts(site: &Site, fields: &Fields) -> [String; 4] {
-    let given = [&fields.alloc_1, &fields.touch_1, &fields.alloc_2, &fields.touch_2];
-    if given.iter().any(|f| !f.is_empty()) {
-        return given.map(|f| f.trim().replace(',', "."));
+    let given = fields.given();
+    if given.iter().any(|text| !text.is_empty()) {
+        return given;
     }
-    let timings = site.jobs.state().map(|s| s.timings).unwrap_or_default();
-    match timings.as_slice() {
-        [a, b, c, d] if !fields.measured.is_empty() => [a, b, c, d].map(|e| significant(e.value)),
-        _ => PRESETS[0].1.map(|v| v.to_string()),
-    }
+    let measured = site.jobs.state().filter(|_| !fields.measured.is_empty()).map(|s| s.figures);
+    measured.and_then(|figures| figures.try_into().ok()).unwrap_or_else(|| PRESETS[0].1.map(|v| v.to_string()))
 }
 
 /// The page.
 pub fn page(site: &Site, fields: &Fields) -> Body {
     let texts = texts(site, fields);
-    let solved = solve::parse(&texts.join(",")).and_then(|t: Timings| solve::solve(&t)).map_err(|e| e.to_string());
-    let misprints = solve::parse(&texts.join(",")).map_or([None; 7], |t| solve::misprints(&t));
     let main = html! {
         h1 { "Zero-fill calculator" }
         p { "Four timings, taken apart into allocation, fault, zero-fill and object costs. "
@@ -92,11 +95,32 @@ pub fn page(site: &Site, fields: &Fields) -> Body {
             } " is independent of this one." }
         div class="calculator" data-calculator="" {
             div { (given(site, &texts)) (here(site)) }
-            div { (derived(&solved, misprints)) (shares(&solved)) }
+            div id="solved" { (solved(&texts)) }
         }
     };
     let going = !fields.measured.is_empty() && site.jobs.state().is_some_and(|s| s.phase != crate::jobs::Phase::Ended);
     Body { goes_on: going, ..body("Zero-fill calculator", "/zerofill", main) }
+}
+
+/// What follows from the fields, for the script, which shows it in the place of what followed from the fields before.
+pub fn part(fields: &Fields) -> Markup {
+    solved(&fields.given())
+}
+
+/// The times that the fields say; the first field that says none.
+fn timings(texts: &[String; 4]) -> Result<Timings, String> {
+    let mut times = [0.0; 4];
+    for ((time, text), (_, label, _)) in times.iter_mut().zip(texts).zip(GIVEN) {
+        *time = text.parse().map_err(|_| format!("{label} must be a time above zero"))?;
+    }
+    Ok(times.into())
+}
+
+fn solved(texts: &[String; 4]) -> Markup {
+    let timings = timings(texts);
+    let misprints = timings.as_ref().map_or([None; 7], solve::misprints);
+    let costs = timings.and_then(|timings| solve::solve(&timings).map_err(|e| e.to_string()));
+    html! { (derived(&costs, misprints)) (shares(&costs)) }
 }
 
 fn given(site: &Site, texts: &[String; 4]) -> Markup {
@@ -153,10 +177,8 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
                         }
                         td class="note" {
                             "= " (formula) " "
-                            span data-printed=(key) {
-                                @if let Some(printed) = misprints[i] {
-                                    "(the article prints " (without_zeros(&significant(printed))) ")"
-                                }
+                            @if let Some(printed) = misprints[i] {
+                                "(the article prints " (without_zeros(&significant(printed))) ")"
                             }
                         }
                     }
@@ -168,8 +190,11 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
 
 /// Shares of the time of allocating, touching and freeing.
 fn shares(solved: &Result<Costs, String>) -> Markup {
-    let share = |of: fn(&Costs, u32) -> f64, pages: u32| solved.as_ref().map_or(0.0, |c| of(c, pages));
-    let percent = |v: f64| format!("{:.2}%", (v * 100.0).clamp(0.0, 100.0));
+    let share = |of: fn(&Costs, u32) -> f64, pages: u32| {
+        solved.as_ref().ok().map(|c| of(c, pages) * 100.0).filter(|s| s.is_finite())
+    };
+    let told = |share: Option<f64>| share.map_or("–".into(), |s| format!("{s:.1} %"));
+    let wide = |share: Option<f64>| format!("{:.2}%", share.unwrap_or(0.0).clamp(0.0, 100.0));
     html! {
         section class="card shares" aria-labelledby="shares-title" {
             h2 id="shares-title" { "Where the time goes" }
@@ -192,22 +217,20 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
                 }
                 tbody { @for pages in PAGES {
                     @let (zero, fault) = (share(Costs::zerofill_share, pages), share(Costs::fault_share, pages));
-                    tr data-pages=(pages) {
+                    tr {
                         th scope="row" { (pages) }
                         td class="graphic" {
                             svg class="cell" width="100%" height="26" aria-hidden="true"
                                 xmlns="http://www.w3.org/2000/svg" {
                                 rect class="z-rest" width="100%" height="18" y="4" {}
-                                rect class="z-fault" width=(percent(fault)) height="18" y="4" {}
-                                rect class="z-zero" width=(percent(zero)) height="18" y="4" {}
+                                rect class="z-fault" width=(wide(fault)) height="18" y="4" {}
+                                rect class="z-zero" width=(wide(zero)) height="18" y="4" {}
                             }
                         }
-                        td class="number" { output class="share-fault" { (format!("{:.1} %", fault * 100.0)) } }
-                        td class="number" { output class="share-zero" { (format!("{:.1} %", zero * 100.0)) } }
+                        td class="number" { output { (told(fault)) } }
+                        td class="number" { output { (told(zero)) } }
                         td class="number" {
-                            output class="share-before" {
-                                (format!("{:.1} %", share(Costs::zerofill_share_before_freeing, pages) * 100.0))
-                            }
+                            output { (told(share(Costs::zerofill_share_before_freeing, pages))) }
                         }
                     }
                 } }

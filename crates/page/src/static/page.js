@@ -112,75 +112,23 @@ for (const form of document.querySelectorAll("form[data-stop]")) {
   });
 }
 
-// The calculator: the arithmetic of the article, as the server does it.
-const names = { alloc_1: "1p alloc", touch_1: "1p touch", alloc_2: "2p alloc", touch_2: "2p touch" };
-const fields = Object.keys(names);
-
-function solve(t) {
-  for (const key of fields) {
-    if (!(Number.isFinite(t[key]) && t[key] > 0)) return { error: `${names[key]} must be a time above zero` };
-  }
-  for (const n of [1, 2]) {
-    if (t[`touch_${n}`] < t[`alloc_${n}`]) {
-      return {
-        error: `${n}p touch (${t[`touch_${n}`]}) is below ${n}p alloc (${t[`alloc_${n}`]}): `
-          + "touching pages cannot be cheaper than leaving them alone",
-      };
-    }
-  }
-  const c = {};
-  c.page_extra = t.alloc_2 - t.alloc_1;
-  c.allocation = (t.alloc_1 - c.page_extra) / 2;
-  c.page_fault_extra = t.touch_1 - t.alloc_1;
-  c.object = 2 * c.page_fault_extra - (t.touch_2 - t.alloc_2);
-  c.fault_and_zerofill = (t.touch_2 - t.alloc_2) / 2 - c.object / 2;
-  c.deallocation = c.allocation + c.page_extra / 2 + c.object / 2;
-  c.zerofill = c.fault_and_zerofill - c.allocation / 4 - c.object / 2;
-  return { costs: c };
-}
-
-function significant(v) {
-  if (!Number.isFinite(v)) return "–";
-  if (v === 0) return "0";
-  return v.toFixed(Math.min(9, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(v))))));
-}
-
+// The calculator: what follows from the fields is the server's to calculate.
 const calculator = document.querySelector("[data-calculator]");
 if (calculator) {
-  const derived = [
-    "page_extra", "allocation", "page_fault_extra", "object", "fault_and_zerofill", "deallocation", "zerofill",
-  ];
-  const number = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".")));
-  const update = () => {
-    const t = Object.fromEntries(fields.map((key) => [key, number($(key).value)]));
-    const { costs, error } = solve(t);
-    $("impossible").hidden = !error;
-    $("impossible").textContent = error || "";
-    for (const key of derived) $(key).textContent = costs ? significant(costs[key]) : "–";
-    // What part III prints for its own timings, where its formulas give something else.
-    const own = [11.2, 24.0, 11.5, 33.6].every((v, i) => t[fields[i]] === v);
-    for (const [key, printed] of [["deallocation", "7.5"], ["zerofill", "6.15"]]) {
-      calculator.querySelector(`[data-printed="${key}"]`).textContent = own ? `(the article prints ${printed})` : "";
-    }
-    for (const row of calculator.querySelectorAll("[data-pages]")) {
-      const pages = Number(row.dataset.pages);
-      const total = costs
-        ? 2 * costs.allocation + (costs.page_extra + costs.fault_and_zerofill) * pages + costs.object : NaN;
-      // Half of the object's cost is the faults'.
-      const zero = costs?.zerofill * pages, fault = costs?.fault_and_zerofill * pages + costs?.object / 2;
-      const before = costs?.allocation + (costs?.page_extra / 2) * pages + fault;
-      for (const [part, share] of [["zero", zero / total], ["fault", fault / total], ["before", zero / before]]) {
-        row.querySelector(`.share-${part}`).textContent =
-          Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : "–";
-        if (part === "before") continue;
-        const width = Math.min(100, Math.max(0, share * 100)) || 0;
-        row.querySelector(`.z-${part}`).setAttribute("width", `${width.toFixed(2)}%`);
-      }
-    }
+  const form = calculator.querySelector("form.given");
+  let asked = 0;
+  const update = async () => {
+    const mine = ++asked;
+    const answer = await fetch(`${base}/zerofill/solved?${new URLSearchParams(new FormData(form))}`);
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (mine === asked && answer.ok) $("solved").replaceChildren(...part.body.childNodes);
   };
-  const fill = (values) => { fields.forEach((key, i) => { $(key).value = values[i]; }); update(); };
-  for (const key of fields) $(key).addEventListener("input", update);
-  calculator.querySelector("form.given").addEventListener("submit", (event) => { event.preventDefault(); update(); });
+  const fill = (texts) => {
+    form.querySelectorAll("input").forEach((input, i) => { input.value = texts[i]; });
+    update();
+  };
+  form.addEventListener("input", update);
+  form.addEventListener("submit", (event) => { event.preventDefault(); update(); });
   for (const preset of calculator.querySelectorAll("[data-preset]")) {
     preset.addEventListener("click", (event) => { event.preventDefault(); fill(preset.dataset.preset.split(",")); });
   }
@@ -205,7 +153,7 @@ if (calculator) {
       // Another window's measurement is none of ours.
       if (s && s.job !== number) return buttons(false);
       if (s && s.timings.length === 4) {
-        fill(s.timings.map((e) => significant(e.value)));
+        fill(s.figures);
         const widest = Math.max(...s.timings.map((e) => (e.high - e.low) / 2 / e.value)) * 100;
         const certain = widest <= 100
           ? `each within ± ${widest.toFixed(1)} %` : "too few yet to say how certain they are";
