@@ -54,8 +54,8 @@ pub fn kind_of(name: &[u8], body: &[u8]) -> Kind {
     }
 }
 
-/// The media type of what lies at a path, as a web server tells it: by the name's ending, else by what the cell is known
-/// to hold.
+/// The media type of what lies at a path, as a web server tells it: by the name's ending, else by what the cell is
+/// known to hold.
 pub fn media_type(path: &[u8], kind: Option<Kind>) -> &'static str {
     match (known(path), kind) {
         (Some((_, media)), _) => media,

@@ -20,7 +20,8 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// Opens a socket for one of the kernel's protocols (`None`: routing), which holds answers of up to `largest` bytes.
+    /// Opens a socket for one of the kernel's protocols (`None`: routing), which holds answers of up to `largest`
+    /// bytes.
     pub fn open(protocol: Option<Protocol>, largest: usize) -> io::Result<Netlink> {
         let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
         Ok(Netlink { fd, buffer: vec![0; largest] })

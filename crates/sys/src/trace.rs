@@ -256,8 +256,8 @@ fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result
 /// Whatever thread or CPU, or no group.
 pub(crate) const ANY: libc::c_int = -1;
 
-/// What the kernel is told of an event: its kind, what of it, after how many a sample is taken (0 for none), and what is
-/// in one.
+/// What the kernel is told of an event: its kind, what of it, after how many a sample is taken (0 for none), and what
+/// is in one.
 pub(crate) fn attributes(kind: u32, config: u64, sample_period: u64, sample: u32) -> perf_event_attr {
     // The structure as of version 5, which every kernel since 4.1 takes.
     let size = bindings::PERF_ATTR_SIZE_VER5;

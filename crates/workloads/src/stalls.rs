@@ -1,7 +1,7 @@
 //! Stalls: times in which no transaction completed, found by one rule whatever is loaded, and why.
 //!
-//! A load generator tells a [`Finder`] of its completions, as they come or afterwards. Why nothing completed only it can
-//! know, for afterwards there is nothing left to see: what it notes meanwhile is [`Notes`], which are asked for the
+//! A load generator tells a [`Finder`] of its completions, as they come or afterwards. Why nothing completed only it
+//! can know, for afterwards there is nothing left to see: what it notes meanwhile is [`Notes`], which are asked for the
 //! [`Reason`].
 
 mod reason;

@@ -1,4 +1,5 @@
-//! Stalls of the database's clients, found from counts of completions in short slots, and what the watcher saw meanwhile.
+//! Stalls of the database's clients, found from counts of completions in short slots, and what the watcher saw
+//! meanwhile.
 
 use crate::stalls::{Finder, Notes, Reason, Stall, Threads};
 

@@ -52,7 +52,8 @@ pub enum Reason {
     Unanswered(Doing, u64),
     /// No state was that of most connections; connections that a full accept queue turned away.
     #[error(
-        "{} connections were being established, {} waited for an answer, {} were within one, {} paused after an error{}",
+        "{} connections were being established, {} waited for an answer, {} were within one, {} paused after an \
+         error{}",
         .0.connecting, .0.waiting, .0.receiving, .0.pausing, overflowed(.1)
     )]
     Mixed(Doing, u64),

@@ -60,8 +60,8 @@ impl StallWatch {
 }
 
 impl Noted {
-    /// The cause of a stall of this length, as far as the evidence goes, with the readings at its end. Every failed look
-    /// at the kernel's counters reads as zero, which explains nothing and claims nothing.
+    /// The cause of a stall of this length, as far as the evidence goes, with the readings at its end. Every failed
+    /// look at the kernel's counters reads as zero, which explains nothing and claims nothing.
     fn explain(&mut self, length_ns: u64, (scheduled, sockets): (Scheduled, Sockets)) -> Reason {
         let absent_ns = self.absent_ns.min(length_ns);
         // The kernel's figure reaches back to a little before the stall, so it only says why the generator did not run,
