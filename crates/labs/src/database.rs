@@ -13,6 +13,7 @@ pub(crate) mod rows;
 
 use std::time::{Duration, Instant};
 
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_record::descriptor::table;
 use fingerpost_record::{Params, Profile};
 use fingerpost_workloads::Workload;
@@ -121,7 +122,7 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         let left = left.saturating_sub(explained::reserve(course.length, 1, steps.len()));
         let plan = Plan::new(ctx.profile, left, steps.len(), renewal);
         let described = workload.described().to_owned();
-        let all = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)?;
+        let all = rounds(&mut workload, &steps, plan, ctx.seed, ctx.sink)?;
         tell(&all, &described, ctx.sink);
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         in_turn(ctx.sink, |sink| {
@@ -156,40 +157,33 @@ fn rounds(
     workload: &mut dyn Workload,
     steps: &[Params],
     plan: Plan,
-    rng: &mut fastrand::Rng,
+    seed: u64,
     sink: &mut dyn Sink,
 ) -> Result<Vec<Repetitions>, LabError> {
     let mut repetitions: Vec<Repetitions> = steps.iter().map(|params| Repetitions::new(params.clone())).collect();
-    let total = (plan.rounds * steps.len()) as f64;
-    let mut done = 0.0;
-    for round in 1..=plan.rounds {
+    let mut course = Interleaved::new(steps.len(), Order::seeded(seed), Extent::rounds(plan.rounds));
+    while let Some(turn) = course.next(sink.interrupted()) {
         // The first one has just been started.
-        if round > 1
+        if turn.first
+            && turn.round > 0
             && let Err(error) = renew(workload, steps)
         {
-            sink.warn(&not_started_again("database", round, &error));
+            sink.warn(&not_started_again("database", turn.round + 1, &error));
             break;
         }
-        let mut order: Vec<usize> = (0..steps.len()).collect();
-        rng.shuffle(&mut order);
-        for i in order {
-            if sink.interrupted() {
-                return Ok(repetitions);
+        let (params, of) = (&steps[turn.step], &mut repetitions[turn.step]);
+        let doing = format!("database, round {} of {}: {params}", turn.round + 1, plan.rounds);
+        sink.progress(&doing, 0.7 * turn.done / plan.rounds as f64);
+        match in_turn(sink, |_| workload.step(params, plan.length)) {
+            Ok(step) => of.steps.push(step),
+            // Nothing was ever measured, and the rest would fail alike.
+            Err(error) if turn.done == 0.0 => return Err(error),
+            Err(error) => {
+                sink.warn(&format!("database {params}: {error}"));
+                of.failure = Some(error.to_string());
             }
-            let params = &steps[i];
-            sink.progress(&format!("database, round {round} of {}: {params}", plan.rounds), 0.7 * done / total);
-            match in_turn(sink, |_| workload.step(params, plan.length)) {
-                Ok(step) => repetitions[i].steps.push(step),
-                // Nothing was ever measured, and the rest would fail alike.
-                Err(error) if done == 0.0 => return Err(error),
-                Err(error) => {
-                    sink.warn(&format!("database {params}: {error}"));
-                    repetitions[i].failure = Some(error.to_string());
-                }
-            }
-            done += 1.0;
-            repetitions[i].rows().into_iter().for_each(|row| sink.measurement(row));
         }
+        of.rows().into_iter().for_each(|row| sink.measurement(row));
     }
     Ok(repetitions)
 }
@@ -344,7 +338,7 @@ mod tests {
         let mut sink = Listener { patience, ..Listener::default() };
         let steps = workload.steps();
         let plan = Plan { rounds: 4, length: Duration::from_secs(1) };
-        let result = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(1), &mut sink);
+        let result = rounds(&mut workload, &steps, plan, 1, &mut sink);
         (result, workload, sink)
     }
 
