@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_measure::estimate;
 use fingerpost_record::descriptor::{HostDependence, table};
 use fingerpost_record::unstated::DESCRIBED;
@@ -58,8 +59,6 @@ const WINDOW: (Duration, Duration) = (Duration::from_millis(300), Duration::from
 const QUICK: Duration = Duration::from_secs(18);
 /// How long a step with a number of requests may take.
 const REQUESTS_LIMIT: Duration = Duration::from_secs(120);
-/// A step that was never done is given up after this many attempts.
-const MOST_FAILURES: u32 = 2;
 /// Stalls of the client's own making that add up to more than this share of a round spoil it; more than half of the
 /// rounds make a figure untrusted.
 const OWN_STALLS: f64 = 0.05;
@@ -77,7 +76,6 @@ struct Row {
     params: Params,
     rounds: Vec<Step>,
     failure: Option<String>,
-    failures: u32,
 }
 
 impl Row {
@@ -262,48 +260,36 @@ fn told_overflows(rows: &[Row]) -> Option<String> {
 /// All rounds of all steps.
 fn course(web: &mut dyn Workload, context: &mut Conduct) -> Vec<Row> {
     let mut rows: Vec<Row> =
-        web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None, failures: 0 }).collect();
+        web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None }).collect();
     let (rounds, window) = plan(context.profile, context.budget, rows.len());
     let window = if context.requests { REQUESTS_LIMIT } else { window };
-    let mut random = fastrand::Rng::with_seed(context.seed);
+    // Another round only when it fits; a number of requests takes as long as it takes.
+    let extent = Extent { least: 1, most: rounds as usize, budget: context.budget.mul_f64(1.1) };
+    let mut course = Interleaved::new(rows.len(), Order::seeded(context.seed), extent);
     let began = Instant::now();
-    let total = rounds as usize * rows.len();
-    for round in 0..rounds {
-        if round > 0
+    let spent = |sink: &dyn Sink| began.elapsed().saturating_sub(sink.waited());
+    while let Some(turn) = course.next_within(spent(context.sink), context.sink.interrupted()) {
+        if turn.first
+            && turn.round > 0
             && context.sink.takes_turns()
             && let Err(error) = web.renew()
         {
-            context.sink.warn(&not_started_again("web server", round as usize + 1, &error));
+            context.sink.warn(&not_started_again("web server", turn.round + 1, &error));
             break;
         }
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        random.shuffle(&mut order);
-        for (done, index) in order.into_iter().enumerate() {
-            let row = &mut rows[index];
-            if context.sink.interrupted() {
-                return rows;
-            }
-            if row.rounds.is_empty() && row.failures >= MOST_FAILURES {
-                continue;
-            }
-            let share = (round as usize * (total / rounds as usize) + done) as f64 / total as f64;
-            context.sink.progress(&format!("web {}", row.params), 0.7 * share);
-            match in_turn(context.sink, |_| web.step(&row.params, window)) {
-                Ok(step) => row.rounds.push(step),
-                // A step may fail once because the machine was busy; one that only fails is given up, for every attempt
-                // takes seconds.
-                Err(e) => {
-                    row.failures += 1;
-                    row.failure = Some(e.to_string());
+        let row = &mut rows[turn.step];
+        context.sink.progress(&format!("web {}", row.params), 0.7 * turn.done / f64::from(rounds));
+        match in_turn(context.sink, |_| web.step(&row.params, window)) {
+            Ok(step) => row.rounds.push(step),
+            // A step may fail once because the machine was busy; one that only fails is given up with the second time,
+            // for every attempt takes seconds.
+            Err(e) => {
+                if row.failure.replace(e.to_string()).is_some() && row.rounds.is_empty() {
+                    course.leave_out(turn.step);
                 }
             }
-            row.measurements().into_iter().for_each(|m| context.sink.measurement(m));
         }
-        // Another round only when it fits; a number of requests takes as long as it takes.
-        let spent = began.elapsed().saturating_sub(context.sink.waited());
-        if spent + spent / (round + 1) > context.budget.mul_f64(1.1) {
-            break;
-        }
+        row.measurements().into_iter().for_each(|m| context.sink.measurement(m));
     }
     rows
 }
