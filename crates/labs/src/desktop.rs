@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process};
 use fingerpost_workloads::desktop::{Desktop, Task, Turns};
 use fingerpost_workloads::histogram::Histogram;
@@ -102,29 +103,24 @@ impl Beside {
         stretch: &mut dyn FnMut(Load) -> Result<Vec<(Task, Turns)>, LabError>,
     ) {
         let mut all = Rounds::new();
-        for round in 0..ROUNDS {
-            let order = if round % 2 == 0 { [Load::Idle, Load::Most] } else { [Load::Most, Load::Idle] };
-            for load in order {
-                if sink.interrupted() {
-                    return;
-                }
-                sink.progress(
-                    &format!("{}, a desktop's tasks beside it, round {} of {ROUNDS}", self.lab, round + 1),
-                    0.97,
-                );
-                let (turns, failure) = match stretch(load) {
-                    Ok(turns) => (turns, None),
-                    Err(error) => (Vec::new(), Some(error.to_string())),
-                };
-                turns.into_iter().for_each(|(task, turns)| all.entry((load, task)).or_default().push(turns));
-                for task in Task::ALL {
-                    let rounds = all.get(&(load, task)).map_or(&[][..], Vec::as_slice);
-                    sink.measurement(self.row(&self.params(step, load, task), rounds, failure.as_deref()));
-                }
-                if failure.is_some() {
-                    return;
-                }
+        let mut course = Interleaved::new(2, Order::Alternating, Extent::rounds(ROUNDS));
+        let mut failed = false;
+        while let Some(turn) = course.next(failed || sink.interrupted()) {
+            let load = [Load::Idle, Load::Most][turn.step];
+            sink.progress(
+                &format!("{}, a desktop's tasks beside it, round {} of {ROUNDS}", self.lab, turn.round + 1),
+                0.97,
+            );
+            let (turns, failure) = match stretch(load) {
+                Ok(turns) => (turns, None),
+                Err(error) => (Vec::new(), Some(error.to_string())),
+            };
+            turns.into_iter().for_each(|(task, turns)| all.entry((load, task)).or_default().push(turns));
+            for task in Task::ALL {
+                let rounds = all.get(&(load, task)).map_or(&[][..], Vec::as_slice);
+                sink.measurement(self.row(&self.params(step, load, task), rounds, failure.as_deref()));
             }
+            failed = failure.is_some();
         }
     }
 

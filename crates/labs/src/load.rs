@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_observe::queues::socket_inodes;
 use fingerpost_record::client::{CLIENT, THROUGHPUT, TURN, TURNS, WORKLOAD};
 use fingerpost_record::descriptor::{Descriptor, table};
@@ -69,11 +70,9 @@ pub fn measure(
     let length = length(whole);
     let mut all = Repetitions::new(step.clone());
     let (mut turns, mut begun_s) = (Vec::new(), None);
-    for n in 0..REPETITIONS {
-        if sink.interrupted() {
-            break;
-        }
-        sink.progress(&format!("loading {step}"), f64::from(n) / f64::from(REPETITIONS));
+    let mut course = Interleaved::new(1, Order::Alternating, Extent::rounds(REPETITIONS as usize));
+    while let Some(turn) = course.next(sink.interrupted()) {
+        sink.progress(&format!("loading {step}"), turn.done / f64::from(REPETITIONS));
         let begins = unix_seconds();
         match repetition(workload, step, length) {
             Ok((done, of)) => {
