@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use fingerpost_measure::estimate;
-use fingerpost_record::Process;
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_workloads::site::reader::Reader;
 
-use super::course::{Contest, Course, LEAST_GROUPS, Row, row};
+use super::course::{Contest, Course, LEAST_GROUPS, Row, enter, row};
 use super::settings::State;
 use super::start::drop_caches;
 use crate::LabError;
@@ -25,12 +24,11 @@ impl Course<'_, '_, '_> {
         let mut random = fastrand::Rng::with_seed(self.context.seed);
         let mut rows: BTreeMap<&'static str, Row> = BTreeMap::new();
         // The most processes of each contestant.
-        for group in 0..by_profile(self.context.profile, [6, 12, 30]) {
+        let most = by_profile(self.context.profile, [6, 12, 30]);
+        let extent = Extent { least: LEAST_GROUPS, most, budget: contest.budget };
+        let mut groups = Interleaved::new(1, Order::Alternating, extent);
+        while groups.next_within(begun.elapsed(), self.context.sink.interrupted()).is_some() {
             let spent = begun.elapsed();
-            let next = spent / group.max(1) as u32;
-            if self.context.sink.interrupted() || (group >= LEAST_GROUPS && spent + next > contest.budget) {
-                break;
-            }
             let within = spent.as_secs_f64() / contest.budget.as_secs_f64().max(1e-3);
             self.progress(&format!("{} {} {}", contest.rows.probe, contest.params, contest.state.name()), within);
             match contest.state {
@@ -53,31 +51,30 @@ impl Course<'_, '_, '_> {
         rows: &mut BTreeMap<&'static str, Row>,
     ) -> Result<(), LabError> {
         let mut readers = self.start(contest, rows);
-        let mut samples: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+        let mut samples = vec![Vec::new(); readers.len()];
         let rounds = if contest.state == State::Cold { COLD_ROUNDS } else { ROUNDS };
-        for _ in 0..rounds {
-            if self.context.sink.interrupted() {
-                break;
+        let mut course = Interleaved::new(readers.len(), Order::Random(random.fork()), Extent::rounds(rounds));
+        let mut order = String::new();
+        while let Some(turn) = course.next(self.context.sink.interrupted()) {
+            if turn.first {
+                // The same list for all, which the seed stands for; the record's numbers have 53 bits.
+                let what = if contest.state == State::Warm { "warm-round" } else { "round" };
+                order = format!("{what} {} {}", random.u64(..1 << 53), contest.urls);
             }
-            // The same list for all, which the seed stands for; the record's numbers have 53 bits.
-            let what = if contest.state == State::Warm { "warm-round" } else { "round" };
-            let order = format!("{what} {} {}", random.u64(..1 << 53), contest.urls);
-            random.shuffle(&mut readers);
-            for reader in &mut readers {
-                let name = reader.access.name();
-                match measure(reader, &order, contest.state) {
-                    Ok(ns) => samples.entry(name).or_default().push(ns / contest.per as f64),
-                    Err(e) => _ = rows.insert(name, Err(LabError::Failed(e.to_string()))),
+            let reader = &mut readers[turn.step];
+            match measure(reader, &order, contest.state) {
+                Ok(ns) => samples[turn.step].push(ns / contest.per as f64),
+                Err(e) => {
+                    rows.insert(reader.access.name(), Err(LabError::Failed(e.to_string())));
+                    course.leave_out(turn.step);
                 }
             }
-            readers.retain(|r| rows.get(r.access.name()).is_none_or(Result::is_ok));
         }
-        readers.into_iter().for_each(|r| r.stop(self.context.scratch));
-        for (name, samples) in samples {
-            let value = Some(estimate::median(&samples));
-            if let Some(Ok(processes)) = rows.get_mut(name) {
-                processes.push(Process { value, samples, batch: contest.urls as u64, ..Process::default() });
+        for (reader, samples) in readers.into_iter().zip(samples) {
+            if let (Some(row), false) = (rows.get_mut(reader.access.name()), samples.is_empty()) {
+                enter(row, Ok(contest.process(samples, BTreeMap::new())));
             }
+            reader.stop(self.context.scratch);
         }
         Ok(())
     }

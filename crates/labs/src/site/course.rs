@@ -1,5 +1,6 @@
 //! The course of a part and what its contests are, and the rows that they fill.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fingerpost_measure::estimate;
@@ -56,8 +57,25 @@ pub struct Contest<'p> {
     pub budget: Duration,
 }
 
+impl Contest<'_> {
+    /// A process by the times of its rounds.
+    pub fn process(&self, samples: Vec<f64>, counters: BTreeMap<String, f64>) -> Process {
+        let value = Some(estimate::median(&samples));
+        Process { value, samples, batch: self.urls as u64, counters, ..Process::default() }
+    }
+}
+
 /// What a contestant's processes gave so far, or why it gives nothing.
 pub type Row = Result<Vec<Process>, LabError>;
+
+/// Adds what one more process gave; what failed once gives nothing.
+pub fn enter(row: &mut Row, gave: Result<Process, LabError>) {
+    match (gave, &mut *row) {
+        (Ok(process), Ok(processes)) => processes.push(process),
+        (Err(error), _) => *row = Err(error),
+        (Ok(_), Err(_)) => {}
+    }
+}
 
 impl Course<'_, '_, '_> {
     /// Says what is being done; `within` is the share of the part that is done.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_record::{Process, Profile};
 use fingerpost_workloads::site::reader::{Reader, numbers};
 use fingerpost_workloads::site::served::Served;
@@ -214,15 +215,12 @@ pub fn readers(course: &mut Course) -> Result<(), LabError> {
     let stores = few(course);
     let prepared = site(course, "readers", true, &plan, &stores)?;
     let spans = if course.context.profile == Profile::Quick { 3 } else { SPANS };
-    let mut steps: Vec<(usize, Access)> =
+    let steps: Vec<(usize, Access)> =
         course.settings.readers.iter().flat_map(|&n| stores.iter().map(move |&a| (n, a))).collect();
-    fastrand::Rng::with_seed(course.context.seed).shuffle(&mut steps);
-    let total = steps.len();
-    for (i, (count, access)) in steps.into_iter().enumerate() {
-        if course.context.sink.interrupted() {
-            break;
-        }
-        course.progress(&format!("site.readers {} readers={count}", access.name()), i as f64 / total as f64);
+    let mut order = Interleaved::new(steps.len(), Order::seeded(course.context.seed), Extent::rounds(1));
+    while let Some(turn) = order.next(course.context.sink.interrupted()) {
+        let (count, access) = steps[turn.step];
+        course.progress(&format!("site.readers {} readers={count}", access.name()), turn.done);
         let params = course.place.params().with("store", access.name()).with("readers", count as i64);
         let measured = together(course, &prepared, access, count, spans);
         course.context.sink.measurement(row(&course::OF_READERS, params, measured.as_deref()));
@@ -263,22 +261,18 @@ pub fn served(course: &mut Course) -> Result<(), LabError> {
     let prepared = site(course, "served", true, &plan, &stores)?;
     let pages = tree::read_list(&prepared.list).map_err(|e| LabError::Failed(e.to_string()))?;
     let mut rates: BTreeMap<&str, Row> = BTreeMap::new();
-    let mut order = stores.clone();
-    let mut random = fastrand::Rng::with_seed(course.context.seed);
-    for round in 0..SPANS {
-        random.shuffle(&mut order);
-        for &access in &order {
-            if course.context.sink.interrupted() {
-                return Ok(());
-            }
-            course.progress(&format!("site.served {}", access.name()), round as f64 / SPANS as f64);
-            let so_far = rates.entry(access.name()).or_insert_with(|| Ok(Vec::new()));
-            let Ok(processes) = so_far else { continue };
-            match serve_once(course, &prepared, access, &pages) {
-                Ok(rate) => processes.push(Process::of_one(rate, 1)),
-                Err(e) => *so_far = Err(e),
-            }
+    let mut order = Interleaved::new(stores.len(), Order::seeded(course.context.seed), Extent::rounds(SPANS));
+    while let Some(turn) = order.next(course.context.sink.interrupted()) {
+        let access = stores[turn.step];
+        course.progress(&format!("site.served {}", access.name()), turn.done / SPANS as f64);
+        let rate = serve_once(course, &prepared, access, &pages).map(|rate| Process::of_one(rate, 1));
+        if rate.is_err() {
+            order.leave_out(turn.step);
         }
+        course::enter(rates.entry(access.name()).or_insert_with(|| Ok(Vec::new())), rate);
+    }
+    if course.context.sink.interrupted() {
+        return Ok(());
     }
     for (store, result) in rates {
         let params = course.place.params().with("store", store);

@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fingerpost_compare::site::MET;
-use fingerpost_measure::estimate;
-use fingerpost_record::Process;
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_workloads::site::Access;
 use fingerpost_workloads::site::reader::{Reader, numbers};
 
-use super::course::{Contest, Course, Row, row};
+use super::course::{Contest, Course, Row, enter, row};
 use super::start::{Start, drop_caches};
 use crate::LabError;
 
@@ -41,23 +40,13 @@ impl Course<'_, '_, '_> {
         rows: &mut BTreeMap<&'static str, Row>,
     ) {
         let lists: Vec<u64> = (0..ROUNDS).map(|_| random.u64(..1 << 53)).collect();
-        let mut stores = contest.stores.to_vec();
-        random.shuffle(&mut stores);
-        for access in stores {
+        let mut course = Interleaved::new(contest.stores.len(), Order::Random(random.fork()), Extent::rounds(1));
+        while let Some(turn) = course.next(self.context.sink.interrupted()) {
+            let access = contest.stores[turn.step];
             let known = rows.entry(access.name()).or_insert_with(|| Ok(Vec::new()));
-            let Ok(processes) = known else { continue };
-            if self.context.sink.interrupted() {
-                continue;
-            }
-            match self.rounds_from_start(contest, access, &lists) {
-                Ok((samples, counters)) => processes.push(Process {
-                    value: Some(estimate::median(&samples)),
-                    samples,
-                    batch: contest.urls as u64,
-                    counters,
-                    ..Process::default()
-                }),
-                Err(e) => *known = Err(e),
+            if known.is_ok() {
+                let gave = self.rounds_from_start(contest, access, &lists);
+                enter(known, gave.map(|(samples, counters)| contest.process(samples, counters)));
             }
         }
     }
