@@ -20,6 +20,7 @@ mod window;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::{Observation, Params, Profile};
 use fingerpost_sys::cgroup::Throttle;
@@ -183,21 +184,13 @@ impl<'c, 'r> Course<'c, 'r> {
 
     /// Rounds over the placements in random order, so that drift hits all alike.
     fn run(&mut self) -> Result<(), LabError> {
-        let mut random = fastrand::Rng::with_seed(self.context.seed);
-        let mut order: Vec<usize> = (0..self.placements.len()).collect();
-        let mut able = vec![true; order.len()];
         let (least, most) = self.plan.rounds();
-        for round in 0..most {
-            let begun = Instant::now();
-            random.shuffle(&mut order);
-            for &i in &order {
-                if able[i] && !self.context.sink.interrupted() {
-                    able[i] = self.one(i, round, least)?;
-                }
-            }
-            let over = self.begun.elapsed() + begun.elapsed() > self.context.budget;
-            if self.context.sink.interrupted() || !able.contains(&true) || (round + 1 >= least && over) {
-                break;
+        let begun = Instant::now();
+        let extent = Extent { least, most, budget: self.context.budget.saturating_sub(self.begun.elapsed()) };
+        let mut course = Interleaved::new(self.placements.len(), Order::seeded(self.context.seed), extent);
+        while let Some(turn) = course.next_within(begun.elapsed(), self.context.sink.interrupted()) {
+            if !self.one(turn.step, turn.done / least as f64)? {
+                course.leave_out(turn.step);
             }
         }
         (0..self.placements.len()).for_each(|i| self.sequences.tell_paging(i, self.context.sink));
@@ -222,9 +215,9 @@ impl<'c, 'r> Course<'c, 'r> {
         }
     }
 
-    /// One sequence under one placement. False when there is no use in trying it again.
-    fn one(&mut self, i: usize, round: usize, least: usize) -> Result<bool, LabError> {
-        let by_rounds = (round as f64 + i as f64 / self.placements.len() as f64) / least as f64;
+    /// One sequence under one placement, after this share of the least rounds. False when there is no use in trying it
+    /// again.
+    fn one(&mut self, i: usize, by_rounds: f64) -> Result<bool, LabError> {
         let by_time = self.begun.elapsed().as_secs_f64() / self.context.budget.as_secs_f64().max(1e-3);
         let placement = self.placements[i].clone();
         if let Some(sentence) = self.plan.forbidden(&placement) {
