@@ -1,6 +1,7 @@
 //! The course of one experiment: pairs of stretches, as it was and with the change, in turns (A B B A …).
 
 use fingerpost_diagnose::deciding::{Course, answer, effect};
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_record::{Asked, Experiment, Measure, Pair};
 
 /// Who changes things and asks requests. In the tests it is made of numbers.
@@ -48,18 +49,19 @@ pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: E
 
 /// The stretches in turns; `asked` gets whether each was with the change, and what was counted.
 fn turns(executor: &mut dyn Executor, course: &Course, asked: &mut Vec<(bool, Option<Asked>)>) -> Result<(), String> {
-    for n in 0..course.pairs {
-        for changed in if n % 2 == 0 { [false, true] } else { [true, false] } {
-            if changed {
-                executor.change(course.settle_s + course.stretch_s + GRACE_S)?;
-            }
-            let counted = executor.ask(course.settle_s, course.stretch_s);
-            if changed {
-                executor.restore()?;
-            }
-            let Ok(counted) = counted else { return Ok(()) };
-            asked.push((changed, counted));
+    let mut order = Interleaved::new(2, Order::Alternating, Extent::rounds(course.pairs));
+    let mut over = false;
+    while let Some(turn) = order.next(over) {
+        let changed = turn.step == 1;
+        if changed {
+            executor.change(course.settle_s + course.stretch_s + GRACE_S)?;
         }
+        let counted = executor.ask(course.settle_s, course.stretch_s);
+        if changed {
+            executor.restore()?;
+        }
+        over = counted.is_err();
+        asked.extend(counted.ok().map(|counted| (changed, counted)));
     }
     Ok(())
 }

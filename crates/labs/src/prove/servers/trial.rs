@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_compare::ratio::paired;
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_record::{Finding, Host, Params, Run};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
@@ -302,16 +303,15 @@ fn turn<T>(
 /// Base and plant, plant and base, and so on: what drifts hits both.
 fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
     let params = params(outline);
-    for i in 0..PAIRS.1 {
-        if i >= PAIRS.0 && precise(sides) {
+    let mut order = Interleaved::new(2, Order::Alternating, Extent::rounds(PAIRS.1));
+    while let Some(next) = order.next(false) {
+        if next.first && next.round >= PAIRS.0 && precise(sides) {
             break;
         }
-        for half in 0..2 {
-            turn(&mut sides[(i + half) % 2], course, |planted, kept| {
-                let clients = planted.script.clients as f64;
-                kept.pass(planted, &params, kind.pass, clients, course.events)
-            })?;
-        }
+        turn(&mut sides[next.step], course, |planted, kept| {
+            let clients = planted.script.clients as f64;
+            kept.pass(planted, &params, kind.pass, clients, course.events)
+        })?;
     }
     Ok(())
 }
