@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fingerpost_compare::zerofill::MAIN_API;
 use fingerpost_compare::zerofill::solve::{self, Timings};
+use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_measure::rounds::Executor;
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_record::progress::Event;
@@ -69,16 +70,19 @@ pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Re
     let mut show = Show::new(repeat, progress);
     let mut values = vec![Vec::new(); rows.len()];
     let mut figures = Vec::new();
-    for round in 1.. {
-        if executor.interrupted() || (!repeat && round > ROUNDS) {
-            break;
+    let rounds = if repeat { usize::MAX } else { ROUNDS };
+    let mut course = Interleaved::new(rows.len(), Order::Random(fastrand::Rng::new()), Extent::rounds(rounds));
+    while let Some(turn) = course.next(executor.interrupted()) {
+        match executor.slice(turn.step) {
+            Slice::Samples(samples) => values[turn.step]
+                .extend(samples.into_process(estimate::Center::good_tenth(fingerpost_record::Better::Lower)).value),
+            Slice::Skipped(_) | Slice::Failed(_) | Slice::Hung(_) if executor.interrupted() => break,
+            Slice::Skipped(why) | Slice::Failed(why) | Slice::Hung(why) => return Ok(Err(why)),
         }
-        match one_round(&mut executor, &mut values) {
-            Err(_) if executor.interrupted() => break,
-            Err(why) => return Ok(Err(why)),
-            Ok(()) => figures = values.iter().filter_map(|v| estimate::across_processes(v)).collect(),
+        if turn.last {
+            figures = values.iter().filter_map(|v| estimate::across_processes(v)).collect();
+            show.round(turn.round + 1, &figures);
         }
-        show.round(round, &figures);
     }
     show.end();
     Ok(four_of(&figures).ok_or_else(|| "stopped before the first round was over".into()))
@@ -87,20 +91,6 @@ pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Re
 fn four_of(figures: &[Estimate]) -> Option<Timings> {
     let [a, b, c, d] = figures else { return None };
     Some(Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value })
-}
-
-/// One process of each row, in random order.
-fn one_round(executor: &mut ProcessExecutor, values: &mut [Vec<f64>]) -> Result<(), String> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    fastrand::shuffle(&mut order);
-    for row in order {
-        match executor.slice(row) {
-            Slice::Samples(samples) => values[row]
-                .extend(samples.into_process(estimate::Center::good_tenth(fingerpost_record::Better::Lower)).value),
-            Slice::Skipped(why) | Slice::Failed(why) | Slice::Hung(why) => return Err(why),
-        }
-    }
-    Ok(())
 }
 
 /// Shows the figures settle: one line refreshed on a terminal, one line per round elsewhere, on standard error.

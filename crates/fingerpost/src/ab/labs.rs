@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use fingerpost_diagnose::Steps;
 use fingerpost_labs::Lab;
+use fingerpost_measure::course::{Extent, Interleaved, Order, Turn};
 use fingerpost_measure::estimate;
 use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load, secret};
 use fingerpost_sys::scratch::Scratch;
@@ -63,31 +64,25 @@ pub fn measure(
         return stretch_by_stretch(subject, &dir, stop, progress);
     }
     let Options { seed, budget, .. } = *subject.options;
-    let mut rng = fastrand::Rng::with_seed(seed);
     let begun = Instant::now();
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
-    for turn in 0..MOST_TURNS {
-        let spent = begun.elapsed();
+    let mut course = Interleaved::new(2, Order::seeded(seed), extent(subject.options));
+    while let Some(Turn { step: side, round, first, .. }) =
+        course.next_within(begun.elapsed(), stop.load(Ordering::Relaxed))
+    {
         // With no figure on either side after as many turns as an interval needs, more of them would only repeat that.
-        let fails = turn == LEAST_TURNS && turns.iter().all(|runs| without_figures(runs));
-        if fails || !goes_on(turn, spent, subject.options) {
+        if first && round == LEAST_TURNS && turns.iter().all(|runs| without_figures(runs)) {
             break;
         }
-        let mut pair = [None, None];
-        for side in if rng.bool() { [0, 1] } else { [1, 0] } {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let share = spent.as_secs_f64() / budget.as_secs_f64();
-            progress.show(&format!("turn {} of {}, side {}", turn + 1, subject.lab.name, NAMES[side]), share);
-            switch.set(side).map_err(anyhow::Error::msg)?;
-            let file = dir.join(format!("{turn}-{side}.json"));
-            pair[side] = Some(one_run(subject, side, time_of_turn(subject.options), &file, None)?);
-        }
-        let [Some(a), Some(b)] = pair else { break };
-        turns[0].push(a);
-        turns[1].push(b);
+        let share = begun.elapsed().as_secs_f64() / budget.as_secs_f64();
+        progress.show(&format!("turn {} of {}, side {}", round + 1, subject.lab.name, NAMES[side]), share);
+        switch.set(side).map_err(anyhow::Error::msg)?;
+        let file = dir.join(format!("{round}-{side}.json"));
+        turns[side].push(one_run(subject, side, time_of_turn(subject.options), &file, None)?);
     }
+    // The half of a pair that was stopped.
+    let pairs = turns[0].len().min(turns[1].len());
+    turns.iter_mut().for_each(|side| side.truncate(pairs));
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
     Ok([merge(&turns[0]), merge(&turns[1])])
 }
@@ -97,9 +92,9 @@ pub fn without_figures(runs: &[Run]) -> bool {
     runs.iter().all(|run| run.measurements.iter().all(|m| m.estimate.is_none()))
 }
 
-/// Whether another turn is taken after so many: all that there are to be at the least, and what fits into the time.
-fn goes_on(turns: usize, spent: Duration, options: &Options) -> bool {
-    turns < options.least_turns || spent + spent / turns.max(1) as u32 <= options.budget
+/// How many turns there are: all that there are to be at the least, and what fits into the time.
+fn extent(options: &Options) -> Extent {
+    Extent { least: options.least_turns, most: MOST_TURNS, budget: options.budget }
 }
 
 /// What one side is given in one turn.
@@ -282,7 +277,7 @@ mod tests {
         };
         let (short, long) = (options(60, LEAST_TURNS), options(240, 6));
         assert_eq!([&short, &long].map(|of| time_of_turn(of).as_secs()), [6, 20]);
-        let on = |turns, spent, of| goes_on(turns, Duration::from_secs(spent), of);
+        let on = |turns, spent, of| extent(of).goes_on(turns, Duration::from_secs(spent));
         assert!(on(0, 0, &short) && on(2, 500, &short) && !on(3, 500, &short), "three, however long they take");
         assert!(on(5, 500, &long) && !on(6, 240, &long) && on(6, 180, &long), "six, and a seventh within the time");
     }
