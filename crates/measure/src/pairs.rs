@@ -4,6 +4,7 @@
 //! only when both of its halves came back, so that the n-th process of one side always belongs to the n-th of the
 //! other.
 
+use crate::course::{Extent, Interleaved, Order, Turn};
 use crate::estimate::Center;
 use crate::pace::{self, Paces};
 use crate::rounds::{Effort, Executor, JobState, Listener};
@@ -36,37 +37,27 @@ pub fn run(
 ) -> Vec<PairState> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut states: Vec<PairState> = vec![PairState::default(); centers.len()];
-    let mut resting = vec![false; centers.len()];
     let mut paces = [Paces::default(), Paces::default()];
     let start = executor.now();
-    'rounds: for round in 0..effort.max_processes {
-        let mut open: Vec<usize> =
-            (0..centers.len()).filter(|&r| !resting[r] && SIDES.iter().all(|&s| !states[r][s].given_up)).collect();
-        if open.is_empty() {
+    let mut course = Interleaved::new(centers.len(), Order::Random(rng.fork()), Extent::rounds(effort.max_processes));
+    while let Some(Turn { step: row, round, .. }) = course.next(executor.interrupted()) {
+        if executor.now() - start >= effort.limit(round < effort.base_rounds) {
             break;
         }
-        rng.shuffle(&mut open);
-        for row in open {
-            let spent = executor.now() - start;
-            let base = round < effort.base_rounds;
-            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by
-            // half.
-            let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
-            if executor.interrupted() || spent >= limit {
-                break 'rounds;
-            }
-            let order = if rng.bool() { [0, 1] } else { [1, 0] };
-            let mut slices = [None, None];
-            for side in order {
-                let share = (executor.now() - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
-                listener.starting(2 * row + side, round, share.min(1.0));
-                slices[side] = Some(executor.slice(2 * row + side));
-            }
-            let [Some(a), Some(b)] = slices else { continue };
-            take_pair(&mut states[row], [a, b], centers[row], &mut paces);
-            SIDES.iter().for_each(|&side| listener.finished(2 * row + side, &states[row][side]));
-            let pairs = states[row][0].processes.len();
-            resting[row] = is_a_look(pairs, effort.base_rounds) && decided(row, &states[row]);
+        let order = if rng.bool() { [0, 1] } else { [1, 0] };
+        let mut slices = [None, None];
+        for side in order {
+            let share = (executor.now() - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
+            listener.starting(2 * row + side, round, share.min(1.0));
+            slices[side] = Some(executor.slice(2 * row + side));
+        }
+        let [Some(a), Some(b)] = slices else { continue };
+        take_pair(&mut states[row], [a, b], centers[row], &mut paces);
+        SIDES.iter().for_each(|&side| listener.finished(2 * row + side, &states[row][side]));
+        let pairs = states[row][0].processes.len();
+        let rests = is_a_look(pairs, effort.base_rounds) && decided(row, &states[row]);
+        if rests || states[row].iter().any(|side| side.given_up) {
+            course.leave_out(row);
         }
     }
     // The best paces are known only now.

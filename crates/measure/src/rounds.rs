@@ -40,6 +40,12 @@ pub struct Effort {
 const FIRST_ROUNDS: usize = 4;
 
 impl Effort {
+    /// When no further slice is begun. The base rounds are the least that makes a figure; they are finished unless the
+    /// budget is overdrawn by half.
+    pub(crate) fn limit(&self, base: bool) -> Duration {
+        if base { self.budget + self.budget / 2 } else { self.budget }
+    }
+
     /// When the next base round is to begin, after so many of them; nothing after the last. The last one ends with the
     /// budget when it takes as long as the one before.
     fn base_round_due(&self, done: usize, round: Duration) -> Option<Duration> {
@@ -169,10 +175,7 @@ pub fn run(
         rng.shuffle(&mut chosen);
         for job in chosen {
             let begun = executor.now();
-            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by
-            // half.
-            let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
-            if executor.interrupted() || begun - start >= limit {
+            if executor.interrupted() || begun - start >= effort.limit(base) {
                 break 'rounds;
             }
             let share = (begun - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
