@@ -131,31 +131,33 @@ impl Reading {
     }
 
     fn row(&self, state: State, params: Params) -> Measurement {
-        let without = |reason: &str| OF_PAGEINS.without_figure(params.clone(), Outcome::Failed, reason.into());
-        let Some(value) = self.totals.get("major_faults").copied() else {
-            return without("the kernel does not count page-ins here (no pgmajfault in /proc/vmstat)");
+        let count = self.totals.get("major_faults").copied();
+        let none = || {
+            let why = match count {
+                None => "the kernel does not count page-ins here (no pgmajfault in /proc/vmstat)",
+                Some(_) => "it cannot be told how long the machine has been up (/proc/uptime)",
+            };
+            (Outcome::Failed, why.to_owned())
         };
-        let Some(uptime) = self.uptime else {
-            return without("it cannot be told how long the machine has been up (/proc/uptime)");
-        };
-        let late = state == State::AfterBoot && uptime > AFTER_BOOT;
-        let reason = late.then(|| {
+        let counted: Vec<f64> = self.uptime.and(count).into_iter().collect();
+        let late = self.uptime.filter(|uptime| state == State::AfterBoot && *uptime > AFTER_BOOT);
+        let doubt = late.map(|uptime| {
             let (up, most) = (uptime.as_secs() / 60, AFTER_BOOT.as_secs() / 60);
             format!(
                 "the machine has been up for {up} minutes; right after the boot, within {most}, is meant; \
                 state=uptime is for later"
             )
         });
-        let outcome = if late { Outcome::Untrusted } else { Outcome::Measured };
-        Measurement {
-            reason,
-            // The counter itself, exact to its last digit as a printed one is; what another boot would count is not
-            // known.
-            estimate: Some(Estimate { value, low: (value - 0.5).max(0.0), high: value + 0.5, confidence: 0.95 }),
-            percentiles: estimate::percentiles(&[value], Better::Lower),
-            processes: vec![Process::of_one(value, 1)],
-            ..OF_PAGEINS.without_figure(params, outcome, String::new())
-        }
+        let processes = counted.iter().map(|value| Process::of_one(*value, 1)).collect();
+        let row = OF_PAGEINS.row(params, processes, estimate::percentiles(&counted, Better::Lower), doubt, none);
+        // The counter itself, exact to its last digit as a printed one is; what another boot would count is not known.
+        let exact = |value: &f64| Estimate {
+            value: *value,
+            low: (value - 0.5).max(0.0),
+            high: value + 0.5,
+            confidence: estimate::CONFIDENCE,
+        };
+        Measurement { estimate: counted.first().map(exact), ..row }
     }
 
     fn observation(&self, params: &Params) -> Option<Observation> {

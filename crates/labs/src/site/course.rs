@@ -102,27 +102,18 @@ pub(super) const OF_SERVED: Definition = Definition { probe: "site.served", ..OF
 /// A row of the record from what the processes gave, or why there is nothing: what is missing here is skipped, the rest
 /// failed.
 pub fn row(of: &Definition, params: Params, gave: Result<&[Process], &LabError>) -> Measurement {
-    let without = |outcome, why| of.without_figure(params, outcome, why);
-    let processes = match gave {
-        Ok(processes) => processes,
-        Err(LabError::Missing(why)) => return without(Outcome::Skipped, why.clone()),
-        Err(error) => return without(Outcome::Failed, error.to_string()),
+    let few = |n: usize| format!("measured {n} times only; a figure needs {LEAST_GROUPS}");
+    let (processes, none) = match gave {
+        Ok(processes) => (processes, (Outcome::Untrusted, few(0))),
+        Err(LabError::Missing(why)) => (&[][..], (Outcome::Skipped, why.clone())),
+        Err(error) => (&[][..], (Outcome::Failed, error.to_string())),
     };
-    let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
     let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
     // What is counted, not timed, needs no repetition.
-    let few = processes.len() < LEAST_GROUPS && of.unit != Unit::Bytes;
-    Measurement {
-        outcome: if few { Outcome::Untrusted } else { Outcome::Measured },
-        reason: few.then(|| format!("measured {} times only; a figure needs {LEAST_GROUPS}", processes.len())),
-        estimate: match (of.unit, values.as_slice()) {
-            (Unit::Bytes, &[exact]) => {
-                Some(Estimate { value: exact, low: exact, high: exact, confidence: estimate::CONFIDENCE })
-            }
-            _ => estimate::across_processes(&values),
-        },
-        percentiles: estimate::percentiles(&samples, of.better),
-        processes: processes.to_vec(),
-        ..without(Outcome::Measured, String::new())
-    }
+    let exact =
+        (of.unit == Unit::Bytes).then_some(processes).and_then(|p| if let [one] = p { one.value } else { None });
+    let doubt = (processes.len() < LEAST_GROUPS && exact.is_none()).then(|| few(processes.len()));
+    let row = of.row(params, processes.to_vec(), estimate::percentiles(&samples, of.better), doubt, || none);
+    let counted = |value| Estimate { value, low: value, high: value, confidence: estimate::CONFIDENCE };
+    Measurement { estimate: exact.map(counted).or(row.estimate), ..row }
 }
