@@ -4,6 +4,7 @@
 //! Round trips are not matched one by one: nothing in them is known to both sides. What is compared is how many there
 //! were and their mean. Means may be subtracted, quantiles may not, so that quantiles only stand beside each other.
 
+use fingerpost_measure::doubt::spoil;
 use fingerpost_record::client::{CLIENT, WORKLOAD, machine, source};
 use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Observation, Paths, Run, Unit};
@@ -134,8 +135,8 @@ fn tell_the_step(server: &mut Run, theirs: &Observation) {
 }
 
 fn was_saturated(of: &Observation) -> bool {
-    let total = |name: &str| of.totals.get(name).copied().unwrap_or(0.0);
-    total("load.repetitions") > 0.0 && 2.0 * total("load.saturated") >= total("load.repetitions")
+    let total = |name: &str| of.totals.get(name).copied().unwrap_or(0.0) as u64;
+    spoil(total("load.saturated"), total("load.repetitions"))
 }
 
 /// What both sides saw; nothing where a run has not both.

@@ -13,7 +13,7 @@ pub(crate) mod rows;
 
 use std::time::{Duration, Instant};
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::Extent;
 use fingerpost_record::descriptor::table;
 use fingerpost_record::{Params, Profile};
 use fingerpost_workloads::Workload;
@@ -23,13 +23,13 @@ use fingerpost_workloads::desktop::Desktop;
 
 use fingerpost_workloads::database::options::Engine;
 
-use crate::database::rows::Repetitions;
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
-use crate::lab::{by_profile, file_system, not_started_again, wanted};
+use crate::lab::{by_profile, file_system, wanted};
+use crate::loaded::{self, Loaded, Rounds};
 use crate::rows::Definition;
 use crate::sink::in_turn;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
@@ -43,6 +43,22 @@ const MORE: Duration = Duration::from_millis(5);
 
 /// The share of a lab's time that importing may take, beyond the imports that a figure needs.
 const IMPORT_SHARE: f64 = 0.08;
+
+/// What the lab has of its steps.
+pub(crate) static LOADED: Loaded = Loaded {
+    name: "database",
+    throughput: &rows::OF_THROUGHPUT,
+    latency: &rows::OF_LATENCY,
+    by: "clients",
+    counters: rows::counters,
+    quantiles: &[("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)],
+    own: |_| None,
+    totals: rows::totals,
+    errors: "errors",
+    server: "database",
+    renew,
+    first_failure_ends: true,
+};
 
 /// A desktop's tasks beside the database.
 static BESIDE: Beside = Beside {
@@ -117,14 +133,13 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         // Before the first round as well: it costs what is planned with, and a server that has just filled its tables
         // is no other start.
         let renewal = Instant::now();
-        renew(&mut workload, &steps)?;
+        renew(&mut workload, ctx.sink)?;
         let renewal = renewal.elapsed();
         let left = left.saturating_sub(explained::reserve(course.length, 1, steps.len()));
         let plan = Plan::new(ctx.profile, left, steps.len(), renewal);
-        let described = workload.described().to_owned();
-        let all = rounds(&mut workload, &steps, plan, ctx.seed, ctx.sink)?;
-        tell(&all, &described, ctx.sink);
-        let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
+        let rounds = Rounds { extent: Extent::rounds(plan.rounds), seed: ctx.seed, length: plan.length };
+        let all = rounds.run(&LOADED, &mut workload, ctx.sink)?;
+        let measured = loaded::tell(&all, workload.described(), ctx.sink);
         in_turn(ctx.sink, |sink| {
             explain(&mut workload, &measured, &course, sink)?;
             if let Some(desktop) = &mut desktop {
@@ -146,53 +161,10 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
 }
 
 /// Starts the server anew, and has the most clients on it for a moment: what it keeps in memory is read again.
-fn renew(workload: &mut dyn Workload, steps: &[Params]) -> Result<(), LabError> {
+fn renew(workload: &mut dyn Workload, _: &dyn Sink) -> Result<(), LabError> {
     let renewed = workload.renew()?;
-    let most = steps.iter().filter(|_| renewed).max_by_key(|step| step.int("clients"));
-    most.map_or(Ok(()), |step| workload.step(step, SHORTEST_STEP).map(drop))
-}
-
-/// Runs every step once a round and hands each row to the sink as far as it is known.
-fn rounds(
-    workload: &mut dyn Workload,
-    steps: &[Params],
-    plan: Plan,
-    seed: u64,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Repetitions>, LabError> {
-    let mut repetitions: Vec<Repetitions> = steps.iter().map(|params| Repetitions::new(params.clone())).collect();
-    let mut course = Interleaved::new(steps.len(), Order::seeded(seed), Extent::rounds(plan.rounds));
-    while let Some(turn) = course.next(sink.interrupted()) {
-        // The first one has just been started.
-        if turn.first
-            && turn.round > 0
-            && let Err(error) = renew(workload, steps)
-        {
-            sink.warn(&not_started_again("database", turn.round + 1, &error));
-            break;
-        }
-        let (params, of) = (&steps[turn.step], &mut repetitions[turn.step]);
-        let doing = format!("database, round {} of {}: {params}", turn.round + 1, plan.rounds);
-        sink.progress(&doing, 0.7 * turn.done / plan.rounds as f64);
-        match in_turn(sink, |_| workload.step(params, plan.length)) {
-            Ok(step) => of.steps.push(step),
-            // Nothing was ever measured, and the rest would fail alike.
-            Err(error) if turn.done == 0.0 => return Err(error),
-            Err(error) => {
-                sink.warn(&format!("database {params}: {error}"));
-                of.failure = Some(error.to_string());
-            }
-        }
-        of.rows().into_iter().for_each(|row| sink.measurement(row));
-    }
-    Ok(repetitions)
-}
-
-/// Hands on what the load generators saw of every step, and says who stalled.
-fn tell(all: &[Repetitions], described: &str, sink: &mut dyn Sink) {
-    all.iter().filter_map(|r| r.observation(described)).for_each(|observation| sink.observation(observation));
-    let stalls = stalls::told("database", all.iter().map(|r| (&r.params, &r.steps[..])));
-    stalls.iter().for_each(|sentence| sink.warn(sentence));
+    let most = workload.steps().into_iter().filter(|_| renewed).max_by_key(|step| step.int("clients"));
+    most.map_or(Ok(()), |step| workload.step(&step, SHORTEST_STEP).map(drop))
 }
 
 fn missing(settings: &Params) -> Option<String> {
@@ -292,7 +264,8 @@ pub static LAB: Lab = Lab {
 mod tests {
     use super::*;
     use crate::database::listener::Listener;
-    use fingerpost_record::Outcome;
+    use crate::loaded::Repetitions;
+    use fingerpost_record::{Measurement, Outcome};
     use fingerpost_workloads::{Step, Subjects, WorkloadError};
 
     /// Twice the clients, twice the throughput; the n-th step fails.
@@ -336,9 +309,8 @@ mod tests {
     fn course(fail: Option<usize>, patience: usize) -> (Result<Vec<Repetitions>, LabError>, Mock, Listener) {
         let mut workload = Mock { order: Vec::new(), fail };
         let mut sink = Listener { patience, ..Listener::default() };
-        let steps = workload.steps();
-        let plan = Plan { rounds: 4, length: Duration::from_secs(1) };
-        let result = rounds(&mut workload, &steps, plan, 1, &mut sink);
+        let rounds = Rounds { extent: Extent::rounds(4), seed: 1, length: Duration::from_secs(1) };
+        let result = rounds.run(&LOADED, &mut workload, &mut sink);
         (result, workload, sink)
     }
 
@@ -370,10 +342,13 @@ mod tests {
         result.unwrap();
         assert_eq!(workload.order.len(), 12);
         assert!(sink.warnings[0].contains("fell over"));
-        assert!(
-            sink.rows.iter().all(|r| r.outcome == Outcome::Measured),
-            "three good repetitions are enough for a figure"
-        );
+        let untrusted: Vec<&Measurement> = sink.rows.iter().filter(|r| r.outcome == Outcome::Untrusted).collect();
+        assert_eq!(untrusted.len(), 2, "throughput and latency of one step");
+        for row in untrusted {
+            assert_eq!(row.reason.as_deref(), Some("a later round failed: the server fell over"));
+            assert_eq!(row.processes.len(), 3, "three good repetitions are enough for a figure");
+        }
+        assert!(sink.rows.iter().all(|r| r.estimate.is_some()));
         assert!(matches!(course(Some(1), 100).0, Err(WorkloadError::Failed(_))));
     }
 

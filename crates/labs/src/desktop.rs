@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::doubt::too_many_errors;
 use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process};
 use fingerpost_workloads::desktop::{Desktop, Task, Turns};
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::{Workload, quantile};
 
+use crate::loaded::later_round_failed;
 use crate::rows::Definition;
 use crate::{LabError, Setting, Sink};
 
@@ -190,10 +192,11 @@ fn process(turns: &Turns) -> Option<Process> {
 /// What speaks against the figures.
 fn doubt(rounds: &[Turns], failure: Option<&str>) -> Option<String> {
     if let Some(why) = failure {
-        return Some(format!("a further round failed: {why}"));
+        return Some(later_round_failed(why));
     }
     let failed: u64 = rounds.iter().map(|r| r.failed).sum();
-    if let Some(why) = rounds.iter().rev().find_map(|r| r.why.as_ref()) {
+    let made: u64 = rounds.iter().flat_map(|r| &r.latencies).map(|(_, n)| n).sum();
+    if let (true, Some(why)) = (too_many_errors(failed, made), rounds.iter().rev().find_map(|r| r.why.as_ref())) {
         return Some(format!("{failed} turns failed: {why}"));
     }
     let unfinished: u64 = rounds.iter().map(|r| r.unfinished).sum();
@@ -313,6 +316,8 @@ mod tests {
                 .unwrap()
                 .contains("6 turns failed: no such")
         );
+        let few = Turns { failed: 1, why: Some("no such file".into()), latencies: vec![(1, 999)], ..Turns::default() };
+        assert_eq!(one(few), None, "one in a thousand is counted only");
         assert!(one(Turns { unfinished: 2, ..Turns::default() }).unwrap().starts_with("6 turns were due"));
     }
 

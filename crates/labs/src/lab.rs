@@ -102,11 +102,6 @@ pub fn file_system(dir: &Path) -> String {
     procfs::mounts::kind_of(&procfs::Paths::system(), dir).unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
-/// What is said of a server that does not start again for a round.
-pub fn not_started_again(server: &str, round: usize, error: &LabError) -> String {
-    format!("the {server} could not be started for round {round}, and the rounds before it are all: {error}")
-}
-
 /// What a profile has, of what a quick, a standard and a thorough run have.
 pub fn by_profile<T>(profile: Profile, [quick, standard, thorough]: [T; 3]) -> T {
     match profile {

@@ -11,6 +11,7 @@ mod explained;
 mod lab;
 pub mod launch;
 pub mod load;
+mod loaded;
 pub mod prove;
 pub mod rows;
 pub mod service;

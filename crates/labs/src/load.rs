@@ -11,21 +11,27 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_observe::queues::socket_inodes;
 use fingerpost_record::client::{CLIENT, THROUGHPUT, TURN, TURNS, WORKLOAD};
-use fingerpost_record::descriptor::{Descriptor, table};
+use fingerpost_record::descriptor::table;
+use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Measurement, Observation, Outcome, Params, Percentiles, Process};
 use fingerpost_sys::sockdiag::{ESTABLISHED, SockDiag};
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::{Stamps, Step, Workload};
 
-use crate::database::rows::Repetitions;
+use crate::database;
+use crate::loaded::{Loaded, Repetitions};
 use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 const VERSION: u32 = 1;
+const OF_THROUGHPUT: Definition =
+    Definition { table: &table::LOAD, place: Some(0), probe: THROUGHPUT, version: VERSION, ..Definition::RATE };
 const OF_TURNS: Definition =
     Definition { table: &table::LOAD, place: Some(1), probe: TURNS, version: VERSION, ..Definition::RATE };
 pub(crate) const OF_TURN: Definition =
     Definition { table: &table::LOAD, place: Some(2), probe: TURN, version: VERSION, ..Definition::LATENCY };
+/// As of a database, whose clients load it.
+static LOADED: Loaded = Loaded { throughput: &OF_THROUGHPUT, latency: &OF_TURN, ..database::LOADED };
 /// Repetitions: as many as an interval of 95 % needs at the least would be six, and each costs a warm-up.
 const REPETITIONS: u32 = 6;
 /// A repetition is at least this long.
@@ -68,10 +74,10 @@ pub fn measure(
     sink: &mut dyn Sink,
 ) -> Result<(), LabError> {
     let length = length(whole);
-    let mut all = Repetitions::new(step.clone());
+    let mut all = Repetitions::new(&LOADED, step.clone());
     let (mut turns, mut begun_s) = (Vec::new(), None);
     let mut course = Interleaved::new(1, Order::Alternating, Extent::rounds(REPETITIONS as usize));
-    while let Some(turn) = course.next(sink.interrupted()) {
+    while let Some(turn) = course.next(all.failure.is_some() || sink.interrupted()) {
         sink.progress(&format!("loading {step}"), turn.done / f64::from(REPETITIONS));
         let begins = unix_seconds();
         match repetition(workload, step, length) {
@@ -84,12 +90,14 @@ pub fn measure(
             Err(error) => {
                 sink.warn(&format!("the load ended early: {error}"));
                 all.failure = Some(error.to_string());
-                break;
             }
         }
         rows(&all, &turns).into_iter().for_each(|row| sink.measurement(row));
     }
-    if let (Some(begun_s), Some(observation)) = (begun_s, all.observation(described)) {
+    if let Some(begun_s) = begun_s {
+        // Also of a server that does not tell what it is: what follows is its name when both accounts are joined.
+        let source = format!("{DESCRIBED}{described}");
+        let observation = Observation { source, ..all.observation(described) };
         sink.observation(account(observation, &all, &turns, (begun_s, unix_seconds())));
     }
     Ok(())
@@ -163,11 +171,8 @@ fn network(clients: &[i32]) -> Option<u32> {
 
 /// Transactions and round trips a second, and how long a round trip took.
 fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
-    let Repetitions { params, steps, .. } = all;
-    let mut throughput = all.throughput();
-    THROUGHPUT.clone_into(&mut throughput.probe);
-    throughput.descriptor = Some(Descriptor { place: Some(0), ..Descriptor::of(&table::LOAD) });
-    throughput.version = VERSION;
+    let (params, steps) = (&all.params, &all.steps);
+    let throughput = all.throughput();
     let value = |step: &Step| Some(step.turns as f64 / step.elapsed.as_secs_f64()).filter(|v| v.is_finite());
     let rates = steps.iter().filter_map(|s| Some(Process::of_one(value(s)?, s.turns))).collect();
     let rate = row(&throughput, &OF_TURNS, params.clone(), rates, None);
@@ -309,6 +314,11 @@ mod tests {
         let (result, sink) = measured(Some(3), false);
         result.unwrap();
         assert!(sink.warnings[0].contains("went away") && sink.observations[0].totals["load.repetitions"] == 2.0);
+        let (throughput, turns) = (row(&sink, THROUGHPUT), row(&sink, TURNS));
+        assert!([throughput, turns].iter().all(|r| r.outcome == Outcome::Untrusted && r.processes.len() == 2));
+        assert!(
+            throughput.reason.as_ref().unwrap().contains("a later round failed") && turns.reason == throughput.reason
+        );
         assert!(measured(Some(1), false).0.is_err());
     }
 

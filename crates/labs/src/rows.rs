@@ -1,11 +1,8 @@
 //! How repetitions become a row.
 
-use std::collections::BTreeMap;
-
 use fingerpost_measure::estimate::across_processes;
 use fingerpost_record::descriptor::{Descriptor, HostDependence, Table, table};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Process, Unit};
-use fingerpost_workloads::Step;
 
 /// What all rows of a name have in common.
 pub struct Definition {
@@ -70,13 +67,4 @@ impl Definition {
         Measurement::without_figure(self.probe, self.version, params, self.unit, self.better, outcome, reason)
             .described(self.descriptor())
     }
-}
-
-/// What went wrong in these steps, and how often.
-pub fn errors(steps: &[Step]) -> BTreeMap<&str, u64> {
-    let mut errors = BTreeMap::new();
-    for (kind, n) in steps.iter().flat_map(|s| &s.client.errors) {
-        *errors.entry(kind.as_str()).or_default() += n;
-    }
-    errors
 }

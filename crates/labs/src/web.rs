@@ -8,25 +8,23 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
-use fingerpost_measure::estimate;
+use fingerpost_measure::course::Extent;
 use fingerpost_record::descriptor::{HostDependence, table};
-use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile};
+use fingerpost_record::{Better, Params, Profile, Unit};
 use fingerpost_workloads::desktop::Desktop;
-use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::web::settings::Settings;
 use fingerpost_workloads::web::{self, WARM_UP, Web};
-use fingerpost_workloads::{Step, Workload, quantile};
+use fingerpost_workloads::{Step, Workload};
 
 use crate::desktop::{self, Beside};
-use crate::explained::{self, Course, Measured, explain};
-use crate::lab::{by_profile, not_started_again, wanted};
-use crate::rows::{Definition, errors};
+use crate::explained::{self, Course, explain};
+use crate::lab::{by_profile, wanted};
+use crate::loaded::{self, Loaded, Repetitions, Rounds};
+use crate::rows::Definition;
 use crate::sink::in_turn;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding};
 
 pub(crate) const THROUGHPUT: Definition = Definition {
     table: &table::WEB,
@@ -34,12 +32,8 @@ pub(crate) const THROUGHPUT: Definition = Definition {
     probe: "web.throughput",
     ..Definition::RATE
 };
-pub(crate) const LATENCY: Definition = Definition {
-    table: &table::WEB,
-    depends_on_host: Some(HostDependence::Server),
-    probe: "web.latency",
-    ..Definition::LATENCY
-};
+pub(crate) const LATENCY: Definition =
+    Definition { probe: "web.latency", unit: Unit::Nanoseconds, better: Better::Lower, ..THROUGHPUT };
 /// This program, which has the desktop's tasks in a process of their own.
 const OURSELVES: &str = "/proc/self/exe";
 /// A desktop's tasks beside the web server.
@@ -59,170 +53,60 @@ const WINDOW: (Duration, Duration) = (Duration::from_millis(300), Duration::from
 const QUICK: Duration = Duration::from_secs(18);
 /// How long a step with a number of requests may take.
 const REQUESTS_LIMIT: Duration = Duration::from_secs(120);
-/// Stalls of the client's own making that add up to more than this share of a round spoil it; more than half of the
-/// rounds make a figure untrusted.
+/// Stalls of the client's own making that add up to more than this share of a round spoil it.
 const OWN_STALLS: f64 = 0.05;
 
-/// Rounds, and the length of a window, for a time and a number of steps.
-fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
+/// The most rounds, and the length of a window, for a time and a number of steps.
+fn plan(profile: Profile, budget: Duration, steps: usize, seed: u64) -> Rounds {
     let rounds = by_profile(profile, [6, 9, 15]);
     let windows = rounds * steps.max(1) as u32;
     let overhead = OVERHEAD * (windows + steps as u32);
-    (rounds, (budget.saturating_sub(overhead) / windows).clamp(WINDOW.0, WINDOW.1))
+    let length = (budget.saturating_sub(overhead) / windows).clamp(WINDOW.0, WINDOW.1);
+    Rounds { extent: Extent { least: 1, most: rounds as usize, budget: budget.mul_f64(1.1) }, seed, length }
 }
 
-/// One step with what its rounds gave.
-struct Row {
-    params: Params,
-    rounds: Vec<Step>,
-    failure: Option<String>,
+/// Starts the server anew where the run takes turns with another one.
+fn renew(web: &mut dyn Workload, sink: &dyn Sink) -> Result<(), LabError> {
+    if sink.takes_turns() { web.renew().map(drop) } else { Ok(()) }
 }
 
-impl Row {
-    /// Why the figure should not be relied on.
-    fn doubt(&self) -> Option<String> {
-        // One round of several in which something else took the client's CPU does not spoil a median.
-        let saturated: Vec<&String> = self.rounds.iter().filter_map(|s| s.client.saturated.as_ref()).collect();
-        if saturated.len() * 2 > self.rounds.len() {
-            return saturated.first().map(|s| (*s).clone());
-        }
-        let errors = errors(&self.rounds);
-        if !errors.is_empty() {
-            let requests: u64 = self.rounds.iter().map(|s| s.transactions).sum();
-            let kinds = errors.iter().map(|(kind, n)| format!("{kind} {n} times")).collect::<Vec<_>>().join(", ");
-            return Some(format!("not every one of {requests} requests was answered as it should be: {kinds}"));
-        }
-        let stalled: Vec<String> = self.rounds.iter().filter_map(own_stalls).collect();
-        if stalled.len() * 2 > self.rounds.len() { stalled.into_iter().next() } else { None }
-    }
+/// What the lab has of its steps.
+static LOADED: Loaded = Loaded {
+    name: "web",
+    throughput: &THROUGHPUT,
+    latency: &LATENCY,
+    by: "connections",
+    counters,
+    quantiles: &[
+        ("p50_ns", 0.5),
+        ("p75_ns", 0.75),
+        ("p90_ns", 0.9),
+        ("p99_ns", 0.99),
+        ("p999_ns", 0.999),
+        ("max_ns", 1.0),
+    ],
+    own: own_stalls,
+    totals,
+    errors: "error",
+    server: "web server",
+    renew,
+    first_failure_ends: false,
+};
 
-    /// The row of the throughput.
-    fn throughput(&self) -> Measurement {
-        let processes = self.rounds.iter().map(|step| {
-            let value = step.transactions as f64 / step.elapsed.as_secs_f64();
-            // A step of a few requests may be over before one stretch is.
-            let samples = if step.throughput.is_empty() { vec![value] } else { step.throughput.clone() };
-            let batch = step.transactions / step.throughput.len().max(1) as u64;
-            Process { value: Some(value), samples, batch, counters: counters(step), ..Process::default() }
-        });
-        let processes: Vec<Process> = processes.collect();
-        let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
-        let percentiles = estimate::percentiles(&samples, Better::Higher);
-        self.measurement(&THROUGHPUT, self.params.clone(), processes, percentiles)
-    }
-
-    /// The row of the latency, told from the sending or from the intended start.
-    fn latency(&self, params: Params, of: fn(&Step) -> &[(u64, u64)]) -> Measurement {
-        let mut all = Histogram::default();
-        self.rounds.iter().for_each(|step| all.add_counted(of(step)));
-        let processes = self.rounds.iter().map(|step| {
-            let value = quantile(of(step), 0.5).map(|ns| ns as f64);
-            let mut counters = counters(step);
-            for (name, q) in [
-                ("p50_ns", 0.5),
-                ("p75_ns", 0.75),
-                ("p90_ns", 0.9),
-                ("p99_ns", 0.99),
-                ("p999_ns", 0.999),
-                ("max_ns", 1.0),
-            ] {
-                counters.extend(quantile(of(step), q).map(|ns| (name.to_owned(), ns as f64)));
-            }
-            Process {
-                value,
-                samples: value.into_iter().collect(),
-                batch: step.transactions,
-                counters,
-                ..Process::default()
-            }
-        });
-        let processes = processes.collect();
-        let at = |q| all.quantile(q).map(|ns| ns as f64);
-        let percentiles = at(0.5).zip(at(0.9)).zip(at(0.99)).map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
-        self.measurement(&LATENCY, params, processes, percentiles)
-    }
-
-    fn measurement(
-        &self,
-        of: &Definition,
-        params: Params,
-        processes: Vec<Process>,
-        percentiles: Option<Percentiles>,
-    ) -> Measurement {
-        let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
-        let estimate = estimate::across_processes(&values);
-        let (outcome, reason) = match (estimate.is_some(), &self.failure, self.doubt()) {
-            (false, failure, _) => {
-                (Outcome::Failed, Some(failure.clone().unwrap_or_else(|| "no request was answered".to_owned())))
-            }
-            (true, _, Some(doubt)) => (Outcome::Untrusted, Some(doubt)),
-            (true, Some(failure), None) => (Outcome::Untrusted, Some(format!("a later round failed: {failure}"))),
-            (true, None, None) => (Outcome::Measured, None),
-        };
-        Measurement { reason, estimate, percentiles, processes, ..of.without_figure(params, outcome, String::new()) }
-    }
-
-    /// Every row of this step: in an open loop the latency is there twice.
-    fn measurements(&self) -> Vec<Measurement> {
-        let mut rows = vec![self.throughput()];
-        if self.rounds.iter().any(|s| !s.intended.is_empty()) {
-            rows.push(self.latency(self.params.clone().with("from", "sent"), |s| &s.latencies));
-            rows.push(self.latency(self.params.clone().with("from", "intended"), |s| &s.intended));
-        } else {
-            rows.push(self.latency(self.params.clone(), |s| &s.latencies));
-        }
-        rows
-    }
-
-    /// All rounds together, for explaining; nothing when there was none. In an open loop the transactions under way are
-    /// their rate times their mean time (Little's law).
-    fn measured(&self, open: bool) -> Option<Measured> {
-        let seconds: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
-        let spent: f64 =
-            self.rounds.iter().flat_map(|s| &s.latencies).map(|&(ns, n)| ns as f64 * n as f64 * 1e-9).sum();
-        let transactions = self.rounds.iter().map(|s| s.transactions).sum();
-        let connections = self.params.int("connections")? as f64;
-        let under_way = if open { (spent / seconds).min(connections) } else { connections };
-        (seconds > 0.0).then(|| Measured {
-            params: self.params.clone(),
-            transactions,
-            seconds,
-            under_way,
-            doubt: self.doubt(),
-        })
-    }
-
-    /// What the client saw of itself; `server` is what that called itself.
-    fn observation(&self, server: &str) -> Observation {
-        let clients = || self.rounds.iter().map(|s| &s.client);
-        let elapsed: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
-        let cpu: f64 = clients().map(|c| c.cpu_seconds).sum();
-        let stalls: Vec<_> = clients().flat_map(|c| &c.stalls).collect();
-        let mut totals = BTreeMap::from([
-            ("cpu.seconds".to_owned(), cpu),
-            ("wall.seconds".to_owned(), elapsed),
-            ("requests".to_owned(), self.rounds.iter().map(|s| s.transactions).sum::<u64>() as f64),
-            ("generators".to_owned(), clients().map(|c| c.generators).max().unwrap_or(0) as f64),
-            ("stalls".to_owned(), stalls.len() as f64),
-            ("stall.seconds".to_owned(), stalls.iter().map(|s| s.length_s).sum()),
-            ("time_wait.sockets".to_owned(), clients().map(|c| c.time_wait).max().unwrap_or(0) as f64),
-            ("listen.overflows".to_owned(), clients().map(|c| c.listen_overflows).sum::<u64>() as f64),
-        ]);
-        totals.extend(errors(&self.rounds).into_iter().map(|(kind, n)| (format!("error.{kind}"), n as f64)));
-        Observation {
-            workload: "web".to_owned(),
-            params: self.params.clone(),
-            observer: "client".to_owned(),
-            source: if server.is_empty() {
-                "the load generator’s own account".to_owned()
-            } else {
-                format!("{DESCRIBED}{server}")
-            },
-            series: stalls::series(&self.rounds),
-            totals,
-            ..Observation::default()
-        }
-    }
+/// What the client saw of itself in all rounds.
+fn totals(rounds: &[Step]) -> Vec<(&'static str, f64)> {
+    let clients = || rounds.iter().map(|s| &s.client);
+    let stalls: Vec<_> = clients().flat_map(|c| &c.stalls).collect();
+    vec![
+        ("cpu.seconds", clients().map(|c| c.cpu_seconds).sum()),
+        ("wall.seconds", rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum()),
+        ("requests", rounds.iter().map(|s| s.transactions).sum::<u64>() as f64),
+        ("generators", clients().map(|c| c.generators).max().unwrap_or(0) as f64),
+        ("stalls", stalls.len() as f64),
+        ("stall.seconds", stalls.iter().map(|s| s.length_s).sum()),
+        ("time_wait.sockets", clients().map(|c| c.time_wait).max().unwrap_or(0) as f64),
+        ("listen.overflows", clients().map(|c| c.listen_overflows).sum::<u64>() as f64),
+    ]
 }
 
 /// Why a round's figure is the client's own, where the client itself stalled for more than a small share of it.
@@ -246,8 +130,8 @@ fn counters(step: &Step) -> BTreeMap<String, f64> {
 
 /// Connections that were turned away come again after one, three, seven seconds: that is in the latency, and should be
 /// known.
-fn told_overflows(rows: &[Row]) -> Option<String> {
-    let of = |row: &Row| row.rounds.iter().map(|s| s.client.listen_overflows).sum::<u64>();
+fn told_overflows(rows: &[Repetitions]) -> Option<String> {
+    let of = |row: &Repetitions| row.steps.iter().map(|s| s.client.listen_overflows).sum::<u64>();
     let worst = rows.iter().max_by_key(|row| of(row)).filter(|row| of(row) > 0)?;
     let all: u64 = rows.iter().map(of).sum();
     Some(format!(
@@ -255,52 +139,6 @@ fn told_overflows(rows: &[Row]) -> Option<String> {
          each again after 1 s or more; a longer queue (--set backlog=) or keepalive=on avoids it",
         worst.params
     ))
-}
-
-/// All rounds of all steps.
-fn course(web: &mut dyn Workload, context: &mut Conduct) -> Vec<Row> {
-    let mut rows: Vec<Row> =
-        web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None }).collect();
-    let (rounds, window) = plan(context.profile, context.budget, rows.len());
-    let window = if context.requests { REQUESTS_LIMIT } else { window };
-    // Another round only when it fits; a number of requests takes as long as it takes.
-    let extent = Extent { least: 1, most: rounds as usize, budget: context.budget.mul_f64(1.1) };
-    let mut course = Interleaved::new(rows.len(), Order::seeded(context.seed), extent);
-    let began = Instant::now();
-    let spent = |sink: &dyn Sink| began.elapsed().saturating_sub(sink.waited());
-    while let Some(turn) = course.next_within(spent(context.sink), context.sink.interrupted()) {
-        if turn.first
-            && turn.round > 0
-            && context.sink.takes_turns()
-            && let Err(error) = web.renew()
-        {
-            context.sink.warn(&not_started_again("web server", turn.round + 1, &error));
-            break;
-        }
-        let row = &mut rows[turn.step];
-        context.sink.progress(&format!("web {}", row.params), 0.7 * turn.done / f64::from(rounds));
-        match in_turn(context.sink, |_| web.step(&row.params, window)) {
-            Ok(step) => row.rounds.push(step),
-            // A step may fail once because the machine was busy; one that only fails is given up with the second time,
-            // for every attempt takes seconds.
-            Err(e) => {
-                if row.failure.replace(e.to_string()).is_some() && row.rounds.is_empty() {
-                    course.leave_out(turn.step);
-                }
-            }
-        }
-        row.measurements().into_iter().for_each(|m| context.sink.measurement(m));
-    }
-    rows
-}
-
-/// What the course needs of the context, while the workload has the scratch directory.
-struct Conduct<'a> {
-    profile: Profile,
-    budget: Duration,
-    seed: u64,
-    requests: bool,
-    sink: &'a mut dyn Sink,
 }
 
 /// Whether a desktop's tasks are measured as well. A load of a number of requests ends when it ends, and so not with
@@ -319,7 +157,7 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     let settings = Settings::from_params(context.settings)?;
     let beyond_ours = context.allow_system_changes;
     let beside = with_desktop(context.settings, context.profile)?;
-    let (open, requests) = (settings.rate.is_some(), settings.requests.is_some());
+    let requests = settings.requests.is_some();
     let tables = settings.keep_alive.len();
     let steps = settings.connections.len() * tables;
     let enough = if context.profile == Profile::Quick { context.budget.min(QUICK) } else { context.budget };
@@ -328,26 +166,23 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     // Before the workload, which has the scratch directory to itself from then on.
     let mut desktop = if beside { Some(Desktop::start(Path::new(OURSELVES), context.scratch)?) } else { None };
     let length = explained::pass(context.profile, enough, tables);
-    let mut conduct = Conduct {
-        profile: context.profile,
-        budget: enough.saturating_sub(explained::reserve(length, tables, steps)),
-        seed: context.seed,
-        requests,
-        sink: &mut *context.sink,
-    };
+    let left = enough.saturating_sub(explained::reserve(length, tables, steps));
+    let mut rounds = plan(context.profile, left, steps, context.seed);
+    if requests {
+        // A number of requests takes as long as it takes.
+        rounds.length = REQUESTS_LIMIT;
+    }
+    let (profile, sink) = (context.profile, &mut *context.sink);
     let mut web = Web::new(settings, context.scratch, context.server_prefix, context.cpus.len());
     let result = web.start().and_then(|()| {
-        let rows = course(&mut web, &mut conduct);
-        let accounts = rows.iter().filter(|row| !row.rounds.is_empty()).map(|row| row.observation(web.described()));
-        accounts.for_each(|account| conduct.sink.observation(account));
-        let stalls = stalls::told("web", rows.iter().map(|row| (&row.params, &row.rounds[..])));
-        stalls.iter().chain(&told_overflows(&rows)).for_each(|sentence| conduct.sink.warn(sentence));
-        let measured: Vec<Measured> = rows.iter().filter_map(|row| row.measured(open)).collect();
+        let rows = rounds.run(&LOADED, &mut web, sink)?;
+        let measured = loaded::tell(&rows, web.described(), sink);
+        told_overflows(&rows).iter().for_each(|sentence| sink.warn(sentence));
         let length = if requests { REQUESTS_LIMIT } else { length };
-        // A number of requests takes as long as it takes: there is no time for stretches.
-        let experiments = if requests { 0 } else { deciding::most(conduct.profile) };
+        // There is no time for stretches in a number of requests.
+        let experiments = if requests { 0 } else { deciding::most(profile) };
         let course = Course { by: "connections", query_cache: None, length, experiments, beyond_ours };
-        in_turn(conduct.sink, |sink| {
+        in_turn(sink, |sink| {
             explain(&mut web, &measured, &course, sink)?;
             if let Some(desktop) = &mut desktop {
                 BESIDE.measure(desktop, &mut web, stretch, sink);

@@ -28,8 +28,8 @@ pub fn params(of_a_step: &Params) -> Params {
     of_a_step.without(OF_USERS)
 }
 
-/// Imports again and again until there are enough, and further while one fits into the time; tells the row each time. What fails
-/// is the row's reason.
+/// Imports again and again until there are enough, and further while one fits into the time; tells the row each time.
+/// What fails is the row's reason.
 pub fn repeat(
     params: &Params,
     time: Duration,

@@ -1,15 +1,12 @@
-//! From steps to rows: throughput and latency of one number of clients, with what speaks against them.
+//! Rows of throughput and latency, and the client's account of one number of clients.
 
 use std::collections::BTreeMap;
 
 use fingerpost_record::descriptor::{HostDependence, table};
-use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
-use fingerpost_workloads::{Step, quantile};
+use fingerpost_record::{Better, Unit};
+use fingerpost_workloads::Step;
 
-use crate::explained::Measured;
-use crate::rows::{self, Definition};
-use crate::stalls;
+use crate::rows::Definition;
 
 /// Transactions completed a second: queries for the reading mixes, committed transactions for the writing one.
 pub const OF_THROUGHPUT: Definition = Definition {
@@ -24,123 +21,20 @@ pub const OF_THROUGHPUT: Definition = Definition {
 pub const OF_LATENCY: Definition =
     Definition { probe: "database.latency", unit: Unit::Nanoseconds, better: Better::Lower, ..OF_THROUGHPUT };
 
-/// More failed transactions than this, as a share of all, and the rest is not what was to be measured.
-const TOLERABLE_ERRORS: f64 = 0.001;
-
-/// All that one step gave in the rounds so far.
-#[derive(Clone, Debug)]
-pub struct Repetitions {
-    /// Of the step.
-    pub params: Params,
-    /// Every one that was completed.
-    pub steps: Vec<Step>,
-    /// Why the latest that failed did.
-    pub failure: Option<String>,
+/// The client's account of all repetitions together.
+pub fn totals(steps: &[Step]) -> Vec<(&'static str, f64)> {
+    let sum = |f: fn(&Step) -> f64| steps.iter().map(f).sum::<f64>();
+    vec![
+        ("client.cpu_seconds", sum(|s| s.client.cpu_seconds)),
+        ("wall.seconds", sum(|s| s.elapsed.as_secs_f64())),
+        ("transactions", sum(|s| s.transactions as f64)),
+        ("stalls", sum(|s| s.client.stalls.len() as f64)),
+        ("stalls.seconds", sum(|s| s.client.stalls.iter().map(|stall| stall.length_s).sum())),
+    ]
 }
 
-impl Repetitions {
-    /// None yet.
-    pub fn new(params: Params) -> Self {
-        Repetitions { params, steps: Vec::new(), failure: None }
-    }
-
-    /// The rows as far as they are known.
-    pub fn rows(&self) -> Vec<Measurement> {
-        vec![self.throughput(), self.latency()]
-    }
-
-    /// The row of the throughput alone.
-    pub fn throughput(&self) -> Measurement {
-        let processes = self.steps.iter().map(|step| Process {
-            value: Some(step.transactions as f64 / step.elapsed.as_secs_f64()),
-            samples: step.throughput.clone(),
-            // A sample is a stretch of time, in which this many transactions completed on average.
-            batch: step.transactions / step.throughput.len().max(1) as u64,
-            counters: counters(step),
-            ..Process::default()
-        });
-        let stretches: Vec<f64> = self.steps.iter().flat_map(|s| s.throughput.iter().copied()).collect();
-        let percentiles = fingerpost_measure::estimate::percentiles(&stretches, Better::Higher);
-        self.row(&OF_THROUGHPUT, processes.collect(), percentiles)
-    }
-
-    fn latency(&self) -> Measurement {
-        let processes = self.steps.iter().filter_map(|step| {
-            let at = |q: f64| step.latency(q).map(|ns| ns as f64);
-            let median = at(0.5)?;
-            let mut counters = counters(step);
-            for (name, q) in [("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
-                counters.extend(at(q).map(|ns| (name.to_owned(), ns)));
-            }
-            // The histogram's median stands for its samples, of which there are too many to keep.
-            Some(Process { counters, ..Process::of_one(median, step.transactions) })
-        });
-        let all = merged(&self.steps);
-        let at = |q: f64| quantile(&all, q).map(|ns| ns as f64);
-        let percentiles = at(0.5).zip(at(0.9)).zip(at(0.99)).map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
-        self.row(&OF_LATENCY, processes.collect(), percentiles)
-    }
-
-    fn row(&self, of: &Definition, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
-        let none = || (Outcome::Failed, self.failure.clone().unwrap_or_else(|| "no step was completed".to_owned()));
-        of.row(self.params.clone(), processes, percentiles, self.doubt(), none)
-    }
-
-    /// What speaks against the figures: the client was the limit in at least half of the repetitions, or too much went
-    /// wrong.
-    fn doubt(&self) -> Option<String> {
-        let errors: u64 = self.steps.iter().flat_map(|s| s.client.errors.values()).sum();
-        let done: u64 = self.steps.iter().map(|s| s.transactions).sum();
-        if errors as f64 > TOLERABLE_ERRORS * (errors + done) as f64 {
-            let kinds: Vec<String> =
-                rows::errors(&self.steps).iter().map(|(kind, n)| format!("{n} × {kind}")).collect();
-            return Some(format!("{errors} of {} transactions failed: {}", errors + done, kinds.join(", ")));
-        }
-        let saturated: Vec<&String> = self.steps.iter().filter_map(|s| s.client.saturated.as_ref()).collect();
-        if 2 * saturated.len() >= self.steps.len() { saturated.last().map(|s| (*s).clone()) } else { None }
-    }
-
-    /// All repetitions together, for explaining; nothing when there was none.
-    pub fn measured(&self) -> Option<Measured> {
-        let seconds: f64 = self.steps.iter().map(|s| s.elapsed.as_secs_f64()).sum();
-        let transactions = self.steps.iter().map(|s| s.transactions).sum();
-        let under_way = self.params.int("clients")? as f64;
-        (seconds > 0.0).then(|| Measured {
-            params: self.params.clone(),
-            transactions,
-            seconds,
-            under_way,
-            doubt: self.doubt(),
-        })
-    }
-
-    /// The client's account of all repetitions together; nothing when there was none.
-    pub fn observation(&self, server: &str) -> Option<Observation> {
-        if self.steps.is_empty() {
-            return None;
-        }
-        let sum = |f: fn(&Step) -> f64| self.steps.iter().map(f).sum::<f64>();
-        let mut totals = BTreeMap::from([
-            ("client.cpu_seconds".to_owned(), sum(|s| s.client.cpu_seconds)),
-            ("wall.seconds".to_owned(), sum(|s| s.elapsed.as_secs_f64())),
-            ("transactions".to_owned(), sum(|s| s.transactions as f64)),
-            ("stalls".to_owned(), sum(|s| s.client.stalls.len() as f64)),
-            ("stalls.seconds".to_owned(), sum(|s| s.client.stalls.iter().map(|stall| stall.length_s).sum())),
-        ]);
-        totals.extend(rows::errors(&self.steps).into_iter().map(|(kind, n)| (format!("errors.{kind}"), n as f64)));
-        Some(Observation {
-            workload: "database".to_owned(),
-            params: self.params.clone(),
-            observer: "client".to_owned(),
-            source: format!("{DESCRIBED}{server}"),
-            series: stalls::series(&self.steps),
-            totals,
-            ..Observation::default()
-        })
-    }
-}
-
-fn counters(step: &Step) -> BTreeMap<String, f64> {
+/// The client's account of one repetition, for the record.
+pub fn counters(step: &Step) -> BTreeMap<String, f64> {
     let client = &step.client;
     BTreeMap::from([
         ("client_cpu_ns".to_owned(), client.cpu_seconds * 1e9 / step.transactions.max(1) as f64),
@@ -150,17 +44,13 @@ fn counters(step: &Step) -> BTreeMap<String, f64> {
     ])
 }
 
-fn merged(steps: &[Step]) -> Vec<(u64, u64)> {
-    let mut all: BTreeMap<u64, u64> = BTreeMap::new();
-    for (ns, n) in steps.iter().flat_map(|s| &s.latencies) {
-        *all.entry(*ns).or_default() += n;
-    }
-    all.into_iter().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::LOADED;
+    use crate::database::listener::Listener;
+    use crate::loaded::{Repetitions, tell};
+    use fingerpost_record::{Outcome, Params, Percentiles};
     use fingerpost_workloads::ClientReport;
     use std::time::Duration;
 
@@ -175,7 +65,7 @@ mod tests {
     }
 
     fn repetitions(steps: impl IntoIterator<Item = Step>) -> Repetitions {
-        let mut all = Repetitions::new(Params::new().with("clients", 5));
+        let mut all = Repetitions::new(&LOADED, Params::new().with("clients", 5));
         all.steps.extend(steps);
         all
     }
@@ -229,10 +119,10 @@ mod tests {
         };
         let row = &repetitions([failing(300)]).rows()[0];
         assert_eq!(row.outcome, Outcome::Untrusted);
-        assert_eq!(row.reason.as_deref(), Some("300 of 10300 transactions failed: 300 × deadlock"));
+        assert_eq!(row.reason.as_deref(), Some("300 errors beside 10000 completed transactions: 300 × deadlock"));
         let few = repetitions([failing(2)]);
         assert_eq!(few.rows()[0].outcome, Outcome::Measured);
-        assert_eq!(few.observation("x").unwrap().totals["errors.deadlock"], 2.0);
+        assert_eq!(few.observation("x").totals["errors.deadlock"], 2.0);
     }
 
     #[test]
@@ -241,6 +131,8 @@ mod tests {
         none.failure = Some("the server fell over".into());
         let row = &none.rows()[1];
         assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some("the server fell over")));
-        assert_eq!(none.observation("x"), None);
+        let mut sink = Listener::default();
+        let measured = tell(&[none], "x", &mut sink);
+        assert!(measured.is_empty() && sink.observations.is_empty() && sink.warnings.is_empty());
     }
 }

@@ -6,12 +6,12 @@ use fingerpost_measure::estimate;
 use fingerpost_observe::Level;
 use fingerpost_record::{
     Better, Budget, Experiment, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA,
-    Unit,
 };
 use fingerpost_workloads::{Step, Workload, WorkloadError};
 
 use crate::Sink;
 use crate::attribute::{KeptOpen, Request, attribute_traced};
+use crate::rows::Definition;
 
 /// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its
 /// time: by Little's law the mean tells them.
@@ -98,21 +98,11 @@ impl Sink for Kept {
 impl Kept {
     /// As the run of a workload of this name, one row with these parameters.
     pub(super) fn into_run(self, name: &str, params: &Params, host: &Host) -> Run {
-        let values: Vec<f64> = self.throughput.iter().filter_map(|p| p.value).collect();
         let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
-        let row = Measurement {
-            probe: format!("{name}.throughput"),
-            descriptor: None,
-            version: 1,
-            params: params.clone(),
-            unit: Unit::PerSecond,
-            better: Better::Higher,
-            outcome: Outcome::Measured,
-            reason: None,
-            estimate: estimate::across_processes(&values),
-            percentiles: estimate::percentiles(&samples, Better::Higher),
-            processes: self.throughput,
-        };
+        let percentiles = estimate::percentiles(&samples, Better::Higher);
+        let none = || (Outcome::Failed, "no pass was made".to_owned());
+        let row = Definition::RATE.row(params.clone(), self.throughput, percentiles, None, none);
+        let row = Measurement { probe: format!("{name}.throughput"), descriptor: None, ..row };
         Run {
             schema: SCHEMA.to_owned(),
             host: host.clone(),

@@ -1,4 +1,5 @@
 use super::*;
+use fingerpost_record::Outcome;
 use fingerpost_workloads::{ClientReport, Doing, Reason, Stall};
 
 fn step(rate: u64, p50: u64) -> Step {
@@ -12,8 +13,10 @@ fn step(rate: u64, p50: u64) -> Step {
     }
 }
 
-fn row(rounds: Vec<Step>) -> Row {
-    Row { params: Params::new().with("connections", 10), rounds, failure: None }
+fn row(rounds: Vec<Step>) -> Repetitions {
+    let mut row = Repetitions::new(&LOADED, Params::new().with("connections", 10));
+    row.steps = rounds;
+    row
 }
 
 #[test]
@@ -22,17 +25,17 @@ fn a_profile_spends_about_its_budget() {
     for (profile, budget, steps) in
         [(Profile::Quick, QUICK, 4), (Profile::Standard, minute, 4), (Profile::Standard, minute, 8)]
     {
-        let (rounds, window) = plan(profile, budget, steps);
-        let spent = (window + OVERHEAD) * rounds * steps as u32 + OVERHEAD * steps as u32;
+        let Rounds { extent, length, .. } = plan(profile, budget, steps, 1);
+        let spent = (length + OVERHEAD) * (extent.most * steps) as u32 + OVERHEAD * steps as u32;
         assert!(spent <= budget && spent * 10 >= budget * 9, "{profile:?} {steps}: {spent:?}");
     }
-    assert_eq!(plan(Profile::Quick, Duration::ZERO, 4).1, WINDOW.0);
-    assert_eq!(plan(Profile::Thorough, Duration::from_secs(100_000), 1).1, WINDOW.1);
+    assert_eq!(plan(Profile::Quick, Duration::ZERO, 4, 1).length, WINDOW.0);
+    assert_eq!(plan(Profile::Thorough, Duration::from_secs(100_000), 1, 1).length, WINDOW.1);
 }
 
 #[test]
 fn rounds_become_repetitions_of_one_row_each() {
-    let rows = row(vec![step(1000, 100), step(1100, 110), step(1050, 105)]).measurements();
+    let rows = row(vec![step(1000, 100), step(1100, 110), step(1050, 105)]).rows();
     assert_eq!(rows.iter().map(|m| m.probe.as_str()).collect::<Vec<_>>(), ["web.throughput", "web.latency"]);
     assert!(rows.iter().all(|m| m.outcome == Outcome::Measured && m.reason.is_none() && m.processes.len() == 3));
     assert_eq!(rows[0].estimate.unwrap().value, 1050.0);
@@ -46,7 +49,7 @@ fn rounds_become_repetitions_of_one_row_each() {
 fn an_open_loop_tells_its_latency_from_both_starts() {
     let mut open = step(1000, 100);
     open.intended = vec![(5000, 1000)];
-    let rows = row(vec![open]).measurements();
+    let rows = row(vec![open]).rows();
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[1].params.text("from"), Some("sent"));
     assert_eq!(rows[2].params.text("from"), Some("intended"));
@@ -59,20 +62,32 @@ fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
     failing.client.errors.insert("connection reset".to_owned(), 7);
     let told = row(vec![step(1000, 100), failing]).throughput();
     assert_eq!(told.outcome, Outcome::Untrusted);
-    assert!(told.reason.unwrap().contains("connection reset 7 times"));
+    assert!(told.reason.unwrap().contains("7 × connection reset"));
+
+    let mut wanting = step(1000, 100);
+    wanting.client.errors.insert("no free local port".to_owned(), 7);
+    wanting.client.saturated = Some("the load generator lacked something; source=spread avoids it".to_owned());
+    assert!(row(vec![wanting]).throughput().reason.unwrap().contains("source=spread"), "what to do comes first");
+
+    let mut one = step(1000, 100);
+    one.client.errors.insert("connection reset".to_owned(), 1);
+    let counted = row(vec![one]);
+    assert_eq!(counted.throughput().outcome, Outcome::Measured);
+    assert_eq!(counted.observation("").totals["error.connection reset"], 1.0, "it is counted");
 
     let mut saturated = step(1000, 100);
     saturated.client.saturated = Some("the client was the limit".to_owned());
     assert_eq!(row(vec![saturated.clone(), step(1000, 100), step(1000, 100)]).throughput().outcome, Outcome::Measured);
     assert_eq!(
-        row(vec![saturated.clone(), saturated, step(1000, 100)]).throughput().reason.unwrap(),
+        row(vec![saturated.clone(), saturated.clone(), step(1000, 100)]).throughput().reason.unwrap(),
         "the client was the limit"
     );
+    assert_eq!(row(vec![saturated, step(1000, 100)]).throughput().outcome, Outcome::Untrusted, "half of the rounds");
 
     let stall = |why: Reason, length_s| {
         let mut step = step(1000, 100);
         step.client.stalls.push(Stall { at_s: 0.1, length_s, why });
-        row(vec![step]).doubt()
+        row(vec![step]).throughput().reason
     };
     assert_eq!(
         stall(Reason::WaitedForCpu(300_000_000), 0.3).unwrap(),
@@ -81,8 +96,15 @@ fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
     assert_eq!(stall(Reason::WaitedForCpu(30_000_000), 0.03), None);
     assert_eq!(stall(Reason::Unanswered(Doing { waiting: 10, ..Doing::default() }, 0), 0.3), None);
 
-    let failed = Row { failure: Some("nothing listens".to_owned()), ..row(Vec::new()) };
-    let told = failed.measurements();
+    let mut later = row(vec![step(1000, 100)]);
+    later.failure = Some("nothing listens".to_owned());
+    let why = Some("a later round failed: nothing listens".to_owned());
+    assert!(later.rows().iter().all(|m| m.outcome == Outcome::Untrusted && m.reason == why && m.estimate.is_some()));
+    assert_eq!(later.measured().unwrap().doubt, why, "who explains the step knows it too");
+
+    let mut failed = row(Vec::new());
+    failed.failure = Some("nothing listens".to_owned());
+    let told = failed.rows();
     assert!(told.iter().all(|m| m.outcome == Outcome::Failed
         && m.reason.as_deref() == Some("nothing listens")
         && m.estimate.is_none()));
@@ -163,9 +185,8 @@ impl Workload for Renewed {
 fn starts_of_rounds(in_turns: bool, fail_at: u32) -> (Vec<Vec<u64>>, Vec<String>) {
     let mut web = Renewed { starts: 1, fail_at };
     let mut sink = crate::database::listener::Listener { patience: 100, in_turns, ..Default::default() };
-    let mut conduct = Conduct { profile: Profile::Quick, budget: QUICK, seed: 1, requests: false, sink: &mut sink };
-    let rows = course(&mut web, &mut conduct);
-    (rows.iter().map(|row| row.rounds.iter().map(|s| s.transactions / 1000).collect()).collect(), sink.warnings)
+    let rows = plan(Profile::Quick, QUICK, 2, 1).run(&LOADED, &mut web, &mut sink).unwrap();
+    (rows.iter().map(|row| row.steps.iter().map(|s| s.transactions / 1000).collect()).collect(), sink.warnings)
 }
 
 #[test]
