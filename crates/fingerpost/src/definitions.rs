@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn every_probe_and_every_row_of_a_lab_has_a_meaning() {
-        let of_labs = fingerpost_labs::REGISTRY.iter().flat_map(|lab| lab.rows).map(|(of, _)| of.probe);
+        let of_labs = fingerpost_labs::courses().flat_map(|lab| lab.rows).map(|(of, _)| of.probe);
         let published = counterparts::PUBLISHED.iter().map(|figure| figure.name);
         for name in fingerpost_probes::all().map(|probe| probe.name).chain(of_labs).chain(published) {
             let meaning = of(name).unwrap_or_else(|| panic!("{name}"));

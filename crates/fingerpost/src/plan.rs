@@ -4,7 +4,7 @@ pub mod parts;
 mod values;
 
 use fingerpost_compare::counterparts::published;
-use fingerpost_labs::Lab;
+use fingerpost_labs::{Lab, Listed};
 use fingerpost_probes::Probe;
 use fingerpost_probes::flops::compilers::{self, Compile};
 use fingerpost_record::{Param, Params, suggest};
@@ -64,7 +64,7 @@ pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) ->
     let whole = names.is_empty();
     for name in if whole { &everything[..] } else { names } {
         let pattern = WildMatch::new(name);
-        let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == name);
+        let lab = fingerpost_labs::courses().find(|lab| lab.name == name);
         let wanted = |probe: &Probe| match probe.lab {
             Some(lab) => lab == name || (!whole && pattern.matches(probe.name)),
             None => pattern.matches(probe.name) || family(probe.name) == name,
@@ -114,10 +114,7 @@ pub fn unknown(name: &str) -> String {
 /// Every name that can be measured: labs, families, probes.
 pub fn known_names() -> impl Iterator<Item = &'static str> {
     let probes = fingerpost_probes::all().map(|probe| probe.name);
-    let labs = fingerpost_labs::REGISTRY
-        .iter()
-        .map(|lab| lab.name)
-        .chain(fingerpost_probes::LABS.iter().map(|(name, _)| *name));
+    let labs = fingerpost_labs::REGISTRY.iter().map(Listed::name);
     let families = fingerpost_probes::all().map(|probe| family(probe.name));
     labs.chain(families).chain(probes)
 }

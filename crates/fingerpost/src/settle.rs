@@ -140,7 +140,7 @@ fn planned<'a>(
     options: &Options,
 ) -> Result<Pair<'a>, (Option<&'a Row>, String)> {
     let row = target(comparison, change).ok_or((None, "no row that it concerns is on both sides".to_owned()))?;
-    let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.rows.iter().any(|(of, _)| of.probe == row.probe));
+    let lab = fingerpost_labs::courses().find(|lab| lab.rows.iter().any(|(of, _)| of.probe == row.probe));
     let setting = |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
     let name = lab.map_or("it", |lab| lab.name);
     let key = setting(&change.what).ok_or_else(|| (Some(row), no_setting(&change.what, name)))?;
@@ -174,7 +174,7 @@ fn planned<'a>(
         trusted::taken(&key, value).map_err(|why| (Some(row), format!("{key}={value}: {why}")))?;
         Ok(vec![format!("{key}={value}")])
     };
-    let (budget, least_turns) = time(options.budget, lab.copied());
+    let (budget, least_turns) = time(options.budget, lab);
     let args = Args {
         name: lab.map_or_else(|| row.probe.clone(), |lab| lab.name.to_owned()),
         a: side(&change.base)?,
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_lab_gets_the_time_that_its_way_to_take_turns_needs_unless_one_is_given() {
-        let lab = |name: &str| fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == name).copied();
+        let lab = |name: &str| fingerpost_labs::courses().find(|lab| lab.name == name);
         assert_eq!(
             [lab("database"), lab("launch"), None].map(|lab| time(None, lab)),
             [(120.0, 3), (240.0, 6), (60.0, 3)]

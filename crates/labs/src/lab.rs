@@ -36,6 +36,7 @@ pub struct Context<'a> {
 }
 
 /// One `--set KEY=VALUE` that a lab understands.
+#[derive(Clone, Copy)]
 pub struct Setting {
     /// The key. A key that ends in `.` is a prefix (`server.` takes `server.NAME`).
     pub key: &'static str,

@@ -1,7 +1,8 @@
 //! Experiments made of several measurements, each with its own course and analysis.
 //!
 //! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. One
-//! file per lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all.
+//! file per lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all, and those that are made of probes
+//! ([`of_probes`]).
 
 pub mod attribute;
 pub mod database;
@@ -10,8 +11,10 @@ mod desktop;
 mod explained;
 mod lab;
 pub mod launch;
+mod listed;
 pub mod load;
 mod loaded;
+pub mod of_probes;
 pub mod prove;
 pub mod rows;
 pub mod service;
@@ -22,15 +25,29 @@ pub mod web;
 
 pub use fingerpost_workloads::WorkloadError as LabError;
 pub use lab::{Context, Lab, Setting};
+pub use listed::{Listed, OfProbes};
 pub use sink::Sink;
 
 /// Every lab.
-pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB];
+pub static REGISTRY: &[Listed] = &[
+    Listed::Course(&database::LAB),
+    Listed::Course(&web::LAB),
+    Listed::Course(&site::LAB),
+    Listed::Course(&launch::LAB),
+    Listed::Probes(&of_probes::ZEROFILL),
+    Listed::Probes(&of_probes::FLOPS),
+    Listed::Probes(&of_probes::MEMORY),
+];
+
+/// Those with a course of their own.
+pub fn courses() -> impl Iterator<Item = &'static Lab> {
+    REGISTRY.iter().filter_map(Listed::course)
+}
 
 /// What the figure of a lab's row is, for `list NAME` and for whoever hovers over a name on a page; nothing where no
 /// lab makes it.
 pub fn meaning(probe: &str) -> Option<&'static str> {
-    REGISTRY.iter().flat_map(|lab| lab.rows).find(|(of, _)| of.probe == probe).map(|(_, meaning)| *meaning)
+    courses().flat_map(|lab| lab.rows).find(|(of, _)| of.probe == probe).map(|(_, meaning)| *meaning)
 }
 
 #[cfg(test)]
@@ -43,8 +60,7 @@ mod tests {
     #[test]
     fn records_of_before_have_the_rows_of_each_lab_in_its_table() {
         let none = Params::new();
-        let all =
-            REGISTRY.iter().flat_map(|lab| lab.rows).map(|(of, _)| *of).chain([&load::OF_TURN, &service::OF_RATE]);
+        let all = courses().flat_map(|lab| lab.rows).map(|(of, _)| *of).chain([&load::OF_TURN, &service::OF_RATE]);
         // A lab with a table of its own came after them.
         for of in all.filter(|of| of.table.place() < table::ORDER.len()) {
             assert_eq!(of_before(of.probe, [&none, &none]), of.descriptor(), "{}", of.probe);
@@ -70,7 +86,7 @@ mod tests {
 
     #[test]
     fn labs_take_the_values_that_shells_propose_and_name_them_where_another_is_given() {
-        for lab in REGISTRY {
+        for lab in courses() {
             for s in lab.settings.iter().filter(|s| !s.values.is_empty()) {
                 // Two of these depend on the machine: who may limit memory, and who is root.
                 for value in s
@@ -96,8 +112,18 @@ mod tests {
     #[test]
     fn one_key_is_one_setting_of_a_lab() {
         for lab in REGISTRY {
-            let keys: std::collections::BTreeSet<&str> = lab.settings.iter().map(|s| s.key).collect();
-            assert_eq!(keys.len(), lab.settings.len(), "{}", lab.name);
+            let keys: std::collections::BTreeSet<&str> = lab.settings().iter().map(|s| s.key).collect();
+            assert_eq!(keys.len(), lab.settings().len(), "{}", lab.name());
         }
+    }
+
+    #[test]
+    fn every_lab_has_a_name_of_its_own_and_rows_and_every_lab_of_a_probe_is_listed() {
+        let names: std::collections::BTreeSet<&str> = REGISTRY.iter().map(Listed::name).collect();
+        assert_eq!(names.len(), REGISTRY.len());
+        assert!(REGISTRY.iter().all(|lab| !lab.figures().is_empty()));
+        let listed = |name: &str| REGISTRY.iter().any(|lab| lab.course().is_none() && lab.name() == name);
+        let probes = fingerpost_probes::all().chain(fingerpost_probes::lab_rows());
+        assert!(probes.filter_map(|probe| probe.lab).all(listed));
     }
 }

@@ -56,13 +56,6 @@ pub static REGISTRY: &[&[Probe]] = &[
     flops::LIMITS,
 ];
 
-/// The labs that are made of probes alone, each with a line for `list`.
-pub static LABS: &[(&str, &str)] = &[
-    ("zerofill", "what memory costs: every way to get it, touch by touch; zero-filling taken apart; faulting in ahead"),
-    ("flops", "floating-point rates by instruction mix and compiler, beside the limits of the core"),
-    ("memory", "latency by size, stride and page; bandwidth by size and threads; the caches that the curves show"),
-];
-
 /// The descriptors of one lab's rows.
 pub fn of_lab(lab: &str) -> impl Iterator<Item = &'static Probe> {
     all().chain(lab_rows()).filter(move |probe| probe.lab == Some(lab))
@@ -148,13 +141,6 @@ mod tests {
             let said = find(operation.probe).map(|probe| probe.lmbench);
             assert_eq!(said, Some(Some(operation.name)), "{}", operation.probe);
         }
-    }
-
-    #[test]
-    fn every_lab_has_rows_and_every_lab_of_a_probe_is_listed() {
-        assert!(LABS.iter().all(|(lab, _)| of_lab(lab).next().is_some()));
-        let listed = |lab: &str| LABS.iter().any(|(name, _)| *name == lab);
-        assert!(all().chain(lab_rows()).filter_map(|probe| probe.lab).all(listed));
     }
 
     #[test]

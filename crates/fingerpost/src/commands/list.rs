@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use fingerpost_compare::counterparts::{PUBLISHED, Published};
-use fingerpost_labs::Lab;
+use fingerpost_labs::Listed;
 use fingerpost_labs::prove::PLANTS;
 use fingerpost_probes::Probe;
 use fingerpost_record::cause::{CAUSES, Cause, Need, Threshold};
@@ -112,14 +112,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let pattern = WildMatch::new(name);
     let named = |probe: &&Probe| pattern.matches(probe.name) || probe.lab.is_none() && family(probe.name) == name;
     let probes = fingerpost_probes::all().filter(named).map(|p| probe_entry(p, cpus));
-    let of_probes = fingerpost_probes::LABS.iter().filter(|(name, _)| pattern.matches(name)).map(probe_lab_entry);
-    let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
+    // Those of probes stand beside them.
+    let (courses, of_probes): (Vec<&Listed>, Vec<_>) =
+        fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name())).partition(|l| l.course().is_some());
+    let labs = of_probes.into_iter().chain(courses).map(lab_entry);
     // Nobody measures a cause, nor what others published alone: each is described when it is asked for.
     let causes = CAUSES.iter().filter(|c| args.name.is_some() && pattern.matches(c.name)).map(cause_entry);
     let published =
         PUBLISHED.iter().filter(|f| args.name.is_some() && (pattern.matches(f.name) || family(f.name) == name));
-    let entries: Vec<Entry> =
-        probes.chain(of_probes).chain(labs).chain(causes).chain(published.map(published_entry)).collect();
+    let entries: Vec<Entry> = probes.chain(labs).chain(causes).chain(published.map(published_entry)).collect();
     if entries.is_empty() {
         return usage(unknown(name));
     }
@@ -185,27 +186,15 @@ fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
     }
 }
 
-/// A lab that is made of probes: its rows are theirs.
-fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> Entry {
+fn lab_entry(lab: &Listed) -> Entry {
     Entry {
-        name,
+        name: lab.name(),
         kind: "lab",
-        summary,
-        rows: fingerpost_probes::of_lab(name).flat_map(|probe| (probe.variants)()).collect(),
-        figures: fingerpost_probes::of_lab(name).map(|probe| [probe.name, probe.summary]).collect(),
-        settings: fingerpost_probes::of_lab(name).flat_map(|probe| probe.settings).copied().collect(),
-        ..Entry::default()
-    }
-}
-
-fn lab_entry(lab: &'static Lab) -> Entry {
-    Entry {
-        name: lab.name,
-        kind: "lab",
-        summary: lab.summary,
-        figures: lab.rows.iter().map(|(of, meaning)| [of.probe, *meaning]).collect(),
-        settings: lab.settings.iter().map(|s| [s.key, s.default, s.help]).collect(),
-        missing: (lab.missing)(&Params::new()),
+        summary: lab.summary(),
+        rows: lab.rows(),
+        figures: lab.figures().into_iter().map(|(name, meaning)| [name, meaning]).collect(),
+        settings: lab.settings().iter().map(|s| [s.key, s.default, s.help]).collect(),
+        missing: lab.missing(),
         ..Entry::default()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use fingerpost_labs::Lab;
+use fingerpost_labs::Listed;
 use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
@@ -64,9 +64,10 @@ fn program() -> anyhow::Result<PathBuf> {
     Ok(path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from).unwrap_or(path))
 }
 
-/// Whether a setting names files, other servers, or what a server may load: who asks for that sits at a terminal.
+/// Whether a setting names files, programs, other servers, or what a server may load: who asks for that sits at a
+/// terminal.
 fn names_what_is_outside(key: &str) -> bool {
-    matches!(key, "dir" | "url" | "password_file" | "server." | "backend")
+    matches!(key, "dir" | "url" | "password_file" | "server." | "backend" | "cc" | "cflags")
 }
 
 fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
@@ -80,16 +81,15 @@ fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
 fn choices() -> Vec<Choice> {
     let choice =
         |name: &str, summary: &str| Choice { name: name.to_owned(), summary: summary.to_owned(), settings: Vec::new() };
-    let with_settings = |lab: &&Lab| Choice {
-        settings: lab.settings.iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect(),
-        ..choice(lab.name, lab.summary)
+    let with_settings = |lab: &Listed| Choice {
+        settings: lab.settings().iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect(),
+        ..choice(lab.name(), lab.summary())
     };
     let labs = fingerpost_labs::REGISTRY.iter().map(with_settings);
-    let of_probes = fingerpost_probes::LABS.iter().map(|(lab, summary)| choice(lab, summary));
     let probes = fingerpost_probes::all()
         .map(|probe| Choice { settings: parameters(probe), ..choice(probe.name, probe.summary) });
     let mut known = BTreeSet::new();
-    labs.chain(of_probes).chain(probes).filter(|one| known.insert(one.name.clone())).collect()
+    labs.chain(probes).filter(|one| known.insert(one.name.clone())).collect()
 }
 
 /// A probe's parameters, with the values that it is measured with.

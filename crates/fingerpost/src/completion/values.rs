@@ -30,11 +30,11 @@ impl Asked {
     fn of(words: &[String]) -> Asked {
         let named = |name: &str| words.iter().any(|word| word == name);
         let family = |name: &str| name.match_indices('.').any(|(at, _)| named(&name[..at]));
-        let labs: Vec<&'static Lab> = fingerpost_labs::REGISTRY.iter().copied().filter(|lab| named(lab.name)).collect();
+        let labs: Vec<&'static Lab> = fingerpost_labs::courses().filter(|lab| named(lab.name)).collect();
         let of_name = |probe: &&Probe| named(probe.name) || family(probe.name) || probe.lab.is_some_and(named);
         let probes: Vec<&'static Probe> = fingerpost_probes::all().filter(of_name).collect();
         if labs.is_empty() && probes.is_empty() {
-            return Asked { labs: fingerpost_labs::REGISTRY.to_vec(), probes: fingerpost_probes::all().collect() };
+            return Asked { labs: fingerpost_labs::courses().collect(), probes: fingerpost_probes::all().collect() };
         }
         Asked { labs, probes }
     }

@@ -58,12 +58,12 @@ mod tests {
 
     #[test]
     fn a_servers_own_setting_is_set_by_its_prefix_and_its_version_cannot_be() {
-        let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == "database").unwrap();
+        let lab = fingerpost_labs::courses().find(|lab| lab.name == "database").unwrap();
         assert_eq!(key_of(lab, "storage").as_deref(), Some("storage"));
         assert_eq!(key_of(lab, "server.log_bin").as_deref(), Some("server.log_bin"));
         assert_eq!(key_of(lab, "log_bin").as_deref(), Some("server.log_bin"));
         assert_eq!(key_of(lab, "version"), None);
-        let launch = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == "launch").unwrap();
+        let launch = fingerpost_labs::courses().find(|lab| lab.name == "launch").unwrap();
         assert_eq!(key_of(launch, "placement").as_deref(), Some("placements"));
     }
 }
