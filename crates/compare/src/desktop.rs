@@ -6,6 +6,8 @@ use fingerpost_record::{Measurement, Outcome, Params, Run};
 /// The rows' tasks of one server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desktop {
+    /// The probe of its rows: `database.desktop`.
+    pub probe: String,
     /// What the loaded server's rows have in common, without the task.
     pub params: Params,
     /// Each task that was measured on both sides, in the order of the names.
@@ -59,9 +61,9 @@ pub fn analyse(run: &Run) -> Vec<Desktop> {
         };
         let Some(task) = rows.iter().find(is_same).and_then(|idle| task(idle, loaded)) else { continue };
         let params = loaded.params.without(&["load", "task"]);
-        match found.iter_mut().find(|d| d.params == params) {
+        match found.iter_mut().find(|d| d.probe == loaded.probe && d.params == params) {
             Some(desktop) => desktop.tasks.push(task),
-            None => found.push(Desktop { params, tasks: vec![task] }),
+            None => found.push(Desktop { probe: loaded.probe.clone(), params, tasks: vec![task] }),
         }
     }
     found.iter_mut().for_each(|d| d.tasks.sort_by(|a, b| a.name.cmp(&b.name)));

@@ -1,20 +1,15 @@
 //! What a run found, in words: the sentences that a person reads first, before any table.
 
-use fingerpost_compare::flops::Flops;
-use fingerpost_compare::memory::Memory;
-use fingerpost_compare::scaling::{Table, tables};
-use fingerpost_compare::{launch, site, zerofill};
 use fingerpost_diagnose::label;
 use fingerpost_record::client::{THROUGHPUT, TURN, TURNS};
-use fingerpost_record::name::product;
-use fingerpost_record::params::named;
 use fingerpost_record::text::{capitalised, clean, counted};
-use fingerpost_record::unit::significant;
-use fingerpost_record::{Better, Finding, Measurement, Outcome, Params, Profile, Run, Status, Unit};
+use fingerpost_record::{Better, Finding, Run, Status, Unit};
 
 use crate::explain::{Explanation, of_run, speaking};
+use crate::labs::scaling::words::server;
+use crate::untrusted::doubt;
 use crate::view::{Group, Row};
-use crate::{flops, key_figures, memory};
+use crate::{key_figures, labs};
 
 /// More sentences of one kind than these are no answer.
 const MOST: usize = 3;
@@ -34,22 +29,16 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
             run.findings.iter().filter(|f| f.status == Status::Guilty).take(1).map(|f| blame(f, "the server", "")),
         );
     }
-    let tables = tables(run);
-    found.extend(tables.iter().take(MOST).map(|table| scaling(table, tables.len() > 1)));
-    let doubted = |of: &'static str| move |sentence: String| doubted(sentence, run, of);
-    found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)).map(doubted("zerofill.")));
-    // Where memory was limited in a part of the rounds, the answer is that of the others, and what the limit makes of
-    // it comes after it.
-    found.extend(site::duels(run).iter().min_by_key(|duel| duel.params.get("memory").is_some()).and_then(contest));
-    found.extend(site::less(run).first().map(|less| format!("{}.", less.sentence)).map(doubted("site.")));
-    found.extend(since_boot(run));
-    // With one placement there is nothing to say but that, where something else was asked.
-    let launched = launch::analyse(run).filter(|launch| found.is_empty() || launch.placements.len() > 1);
-    found.extend(launched.map(|launch| launch.sentence));
-    found.extend(Flops::of(&run.measurements).and_then(|found| flops::answer(&found)).map(doubted("cpu.")));
-    found.extend(Memory::of(run).and_then(|found| memory::answer(&found)).map(doubted("memory.")));
+    let mut labs = labs::of(run);
+    labs.sort_by_key(|(analysis, _)| analysis.rank);
+    let mut otherwise = None;
+    for (_, lab) in labs {
+        let alone = lab.alone.filter(|_| found.is_empty() && lab.answers.is_empty());
+        found.extend(lab.answers.into_iter().chain(alone));
+        otherwise = otherwise.or(lab.otherwise);
+    }
     if found.is_empty() {
-        found.extend(pageins(run));
+        found.extend(otherwise);
     }
     if found.is_empty() {
         found.extend(answered(run));
@@ -58,26 +47,6 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
         found.extend(primitives(groups));
     }
     found.iter().map(|sentence| clean(sentence).into_owned()).collect()
-}
-
-/// A sentence that rests on the rows of these probes, with how many of them are not to be trusted.
-fn doubted(sentence: String, run: &Run, of: &str) -> String {
-    let rows = || run.measurements.iter().filter(|m| m.estimate.is_some() && m.probe.starts_with(of));
-    let untrusted = rows().filter(|m| m.outcome == Outcome::Untrusted).count();
-    if untrusted == 0 {
-        return sentence;
-    }
-    let is = if untrusted == 1 { "is" } else { "are" };
-    format!(
-        "{} ({untrusted} of {} {is} untrusted).",
-        sentence.trim_end_matches('.'),
-        counted(rows().count() as u64, "row")
-    )
-}
-
-/// What the server is called: by its engine, its program, else by the workload.
-fn server<'a>(workload: &'a str, params: &'a Params) -> &'a str {
-    product(params.text("engine").or(params.text("server")).unwrap_or(workload))
 }
 
 /// The cause of the time of one step: guilty, or suspected where none is.
@@ -131,34 +100,6 @@ fn primitives(groups: &[Group]) -> Option<String> {
     Some(format!("{}.", capitalised(&all)))
 }
 
-fn scaling(table: &Table, many: bool) -> String {
-    let others: Vec<String> = table
-        .params
-        .iter()
-        .filter(|(key, _)| !matches!(*key, "engine" | "server"))
-        .map(|(key, value)| named(key, value))
-        .collect();
-    let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
-    let rests = doubtful_steps(table);
-    let name = server(&table.workload, &table.params);
-    // A product is written as it is.
-    let name = if name.starts_with("the ") { capitalised(name) } else { name.to_owned() };
-    format!("{name}{which} {}{rests}.", table.scaling.sentence(table.who))
-}
-
-/// Which steps of a table are not to be trusted, behind what is said of it.
-fn doubtful_steps(table: &Table) -> String {
-    match table.untrusted.as_slice() {
-        [] => String::new(),
-        all if all.len() == table.scaling.rows.len() => " (untrusted: all of its rows)".to_owned(),
-        [one] => format!(" (untrusted: the row of {})", counted(*one, table.who)),
-        several => {
-            let numbers: Vec<String> = several.iter().map(u64::to_string).collect();
-            format!(" (untrusted: the rows of {} {}s)", numbers.join(", "), table.who)
-        }
-    }
-}
-
 /// What a load from a client machine had answered.
 fn answered(run: &Run) -> Option<String> {
     let figure = |probe: &str, percentile: Option<i64>| {
@@ -185,68 +126,11 @@ fn answered(run: &Run) -> Option<String> {
     Some(sentence + &doubt(row) + ".")
 }
 
-/// Page-ins since boot where that was the question: what `state=after-boot` counts.
-fn since_boot(run: &Run) -> Option<String> {
-    let asked = |m: &&Measurement| m.probe == "launch.pageins" && m.params.text("state") == Some("after-boot");
-    let own = run.profile != Profile::Imported;
-    let (row, since) = run.measurements.iter().filter(asked).find_map(|m| Some((m, m.estimate?))).filter(|_| own)?;
-    Some(format!("{:.0} page-ins since boot{}.", since.value, doubt(row)))
-}
-
-/// Page-ins since boot, by days of uptime.
-fn pageins(run: &Run) -> Option<String> {
-    let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins");
-    let mut days: Vec<(i64, f64, &Measurement)> =
-        rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value, m))).collect();
-    days.sort_by_key(|(days, ..)| *days);
-    let (last, count, row) = *days.last()?;
-    let after = match last {
-        0 => "in less than a day".to_owned(),
-        n => format!("in {}", counted(n.unsigned_abs(), "day")),
-    };
-    let more = days.first().filter(|(first, ..)| *first < last).map_or(String::new(), |(first, before, _)| {
-        format!(", {:.0} a day since the first that was seen", (count - before) / (last - first) as f64)
-    });
-    Some(format!("{count:.0} page-ins since boot, {after} of uptime{more}{}.", doubt(row)))
-}
-
-/// What stands behind a figure where its row is not to be trusted.
-fn doubt(row: &Measurement) -> String {
-    match &row.reason {
-        Some(reason) if row.outcome == Outcome::Untrusted => format!(" (untrusted: {reason})"),
-        _ if row.outcome == Outcome::Untrusted => " (untrusted)".to_owned(),
-        _ => String::new(),
-    }
-}
-
-/// The fastest database against files: how many times as fast, with the interval.
-fn contest(duel: &site::Duel) -> Option<String> {
-    let ratio = duel.ratio?;
-    let told = |value: f64, low: f64, high: f64| {
-        format!("{} times ({}–{})", significant(value), significant(low), significant(high))
-    };
-    // Which of several it is; the kind's own name says nothing more.
-    let which = |name: &str, kind: &str| if name == kind { String::new() } else { format!(" ({name})") };
-    let (files, odb) = (which(&duel.files, "files"), which(&duel.odb, "object-database"));
-    let limit = duel.params.int("memory").map(|bytes| Unit::Bytes.format(bytes as f64));
-    let with = limit.map_or(String::new(), |limit| format!(" with {limit} of memory"));
-    let doubt = if duel.untrusted { " (untrusted)" } else { "" };
-    Some(if ratio.low > 1.0 {
-        let times = told(ratio.value, ratio.low, ratio.high);
-        format!("Pages come {times} as fast from the object database{odb} as from files{files}{with}{doubt}.")
-    } else if ratio.high < 1.0 && ratio.low > 0.0 {
-        let times = told(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
-        format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}{with}{doubt}.")
-    } else {
-        let times = told(ratio.value, ratio.low, ratio.high);
-        format!("Files{files} and the fastest object database{odb}{with} do not differ for certain: {times}{doubt}.")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use fingerpost_record::fixture::{followed, loaded};
-    use fingerpost_record::{Estimate, Layer};
+    use fingerpost_record::name::product;
+    use fingerpost_record::{Estimate, Layer, Measurement, Outcome, Params, Profile};
 
     use super::*;
     use crate::view::View;
@@ -338,28 +222,6 @@ mod tests {
     }
 
     #[test]
-    fn page_ins_are_told_by_days() {
-        let row = |days: i64, count: f64| {
-            let params = Params::new().with("state", "uptime").with("days", days);
-            let none = Measurement::without_figure(
-                "launch.pageins",
-                1,
-                params,
-                Unit::Count,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            );
-            Measurement { estimate: Some(Estimate { value: count, low: count, high: count, confidence: 0.95 }), ..none }
-        };
-        let of = |rows: Vec<Measurement>| pageins(&Run { measurements: rows, ..Run::default() });
-        assert_eq!(of(vec![row(0, 571.0)]).unwrap(), "571 page-ins since boot, in less than a day of uptime.");
-        let course = of(vec![row(3, 13_000.0), row(1, 11_000.0)]).unwrap();
-        assert_eq!(course, "13000 page-ins since boot, in 3 days of uptime, 1000 a day since the first that was seen.");
-        assert_eq!(of(Vec::new()), None);
-    }
-
-    #[test]
     fn who_asked_for_the_page_ins_since_boot_is_told_them_and_not_that_nothing_was_compared() {
         let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
         run.profile = Profile::Quick;
@@ -372,39 +234,6 @@ mod tests {
             .for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some("up for 120 minutes".into())));
         assert_eq!(of(&late)[0], "2304 page-ins since boot (untrusted: up for 120 minutes).");
         assert!(told.iter().all(|sentence| !sentence.contains("One placement")), "{told:?}");
-    }
-
-    #[test]
-    fn the_site_has_its_ratio_as_a_headline() {
-        let answers = of(&crate::site::tests::source_run());
-        assert!(!answers.iter().any(|a| a.contains('\u{1b}')), "{answers:?}");
-        let duel = |value: f64, low: f64, high: f64| site::Duel {
-            files: "files-open".into(),
-            odb: "lmdb".into(),
-            params: Params::new(),
-            rounds: Vec::new(),
-            ratio: Some(Estimate { value, low, high, confidence: 0.95 }),
-            untrusted: false,
-        };
-        assert!(
-            contest(&duel(27.0, 25.0, 29.0))
-                .unwrap()
-                .starts_with("Pages come 27.00 times (25.00–29.00) as fast from the object database")
-        );
-        assert!(
-            contest(&duel(0.5, 0.4, 0.6))
-                .unwrap()
-                .starts_with("Pages come 2.000 times (1.667–2.500) as fast from files")
-        );
-        assert!(contest(&duel(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
-        let doubted = contest(&site::Duel { untrusted: true, ..duel(0.5, 0.4, 0.6) });
-        assert!(doubted.unwrap().ends_with("object database (lmdb) (untrusted)."));
-        let limited = site::Duel { params: Params::new().with("memory", 8 << 20), ..duel(1.0, 0.9, 1.1) };
-        assert!(
-            contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"),
-            "{:?}",
-            contest(&limited)
-        );
     }
 
     #[test]

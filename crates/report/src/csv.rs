@@ -8,7 +8,7 @@ use crate::view::{Row, View, outcome_name};
 
 pub use crate::csv_derived::{HEADER, line, word};
 
-/// The whole run: its measurements, and behind them what the laboratories of memory and arithmetic derive from them.
+/// The whole run: its measurements, and behind them what laboratories derive from them.
 pub fn render(run: &Run, view: &View) -> String {
     let mut text = line(HEADER.split(',').map(str::to_owned));
     let host = view.headline.iter().find(|f| f.name == "Host").map_or("", |f| f.text.as_str());

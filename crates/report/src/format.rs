@@ -8,7 +8,7 @@ use fingerpost_record::Run;
 
 use crate::style::Style;
 use crate::view::View;
-use crate::{csv, json, lab, markdown, table};
+use crate::{csv, json, markdown, pictures, table};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,9 +54,11 @@ impl FromStr for Format {
 /// Writes a run in a format. The style matters to the table only.
 pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) -> io::Result<()> {
     match format {
-        Format::Table => out.write_all(table::render(&View::of(run), &lab::pictures(run, style), style).as_bytes()),
+        Format::Table => {
+            out.write_all(table::render(&View::of(run), &pictures::terminal(run, style), style).as_bytes())
+        }
         Format::Json => json::write(out, run),
         Format::Csv => out.write_all(csv::render(run, &View::of(run)).as_bytes()),
-        Format::Markdown => out.write_all(markdown::render(&View::of(run), &lab::markdown(run)).as_bytes()),
+        Format::Markdown => out.write_all(markdown::render(&View::of(run), &pictures::markdown(run)).as_bytes()),
     }
 }

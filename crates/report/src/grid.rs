@@ -203,6 +203,13 @@ fn hanging(first: &str, indent: usize, sentence: &str, tone: Tone, style: &Style
     format!("{first}{}", painted.join(&format!("\n{}", " ".repeat(indent))))
 }
 
+/// Grids with an empty line between each two.
+pub fn apart(grids: impl IntoIterator<Item = Grid>) -> Vec<Grid> {
+    let mut all: Vec<Grid> = grids.into_iter().collect();
+    all.iter_mut().skip(1).for_each(|grid| grid.lines.insert(0, Line::Blank));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

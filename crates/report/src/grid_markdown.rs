@@ -14,7 +14,8 @@ enum Block {
 
 impl Grid {
     /// Headings of the second rank, tables, lists and sentences. The first cells of a table are its head where they are
-    /// titles (faint); else the head stays empty, since Markdown knows no table without one.
+    /// titles (faint, or the columns' own); else the head stays empty, since Markdown knows no table without one. A
+    /// sentence with an empty label belongs to the item before it, and is a sentence where there is none.
     pub fn markdown(&self) -> String {
         let used: Vec<usize> = (0..self.columns.len()).filter(|i| self.natural_width(*i) > 0).collect();
         let mut text = String::new();
@@ -23,6 +24,7 @@ impl Grid {
             let block = match line {
                 Line::Blank => continue,
                 Line::Cells(..) => Block::Table,
+                Line::Labelled(name, ..) if name.is_empty() && before != Block::List => Block::Text,
                 Line::Labelled(..) => Block::List,
                 Line::Heading(_) | Line::Note(..) => Block::Text,
             };
@@ -34,13 +36,20 @@ impl Grid {
                 Line::Blank => {}
                 Line::Heading(title) => text.push_str(&format!("## {}\n", escape(title))),
                 Line::Note(sentence, _) => text.push_str(&format!("{}\n", escape(sentence.trim()))),
+                Line::Labelled(_, sentence, _) if block == Block::Text => {
+                    text.push_str(&format!("{}\n", escape(sentence)));
+                }
+                Line::Labelled(name, sentence, _) if name.is_empty() => {
+                    text.push_str(&format!("  - {}\n", escape(sentence)));
+                }
                 Line::Labelled(name, sentence, _) => {
                     text.push_str(&format!("- **{}**: {}\n", escape(name.trim()), escape(sentence)))
                 }
                 Line::Cells(cells, tone) => {
+                    let titles = *tone == Tone::Faint || self.columns.iter().map(|c| c.title).eq(cells);
                     let cells =
                         row(used.iter().map(|i| cells.get(*i).map_or(String::new(), |cell| escape(cell.trim()))));
-                    match (begins, *tone == Tone::Faint) {
+                    match (begins, titles) {
                         (false, _) => text.push_str(&cells),
                         (true, true) => text.push_str(&(cells + &self.rule(&used))),
                         (true, false) => {
@@ -70,6 +79,14 @@ mod tests {
     use crate::grid::Column;
 
     #[test]
+    fn the_columns_titles_are_the_head_of_a_table_whatever_their_tone() {
+        let mut grid = Grid::of([("a", Align::Right, 0), ("b", Align::Right, 0)]);
+        let cells = |cells: [&str; 2]| Line::Cells(cells.map(String::from).to_vec(), Tone::Strong);
+        grid.lines.extend([cells(["a", "b"]), cells(["1", "2"])]);
+        assert_eq!(grid.markdown(), "\n| a | b |\n| ---: | ---: |\n| 1 | 2 |\n");
+    }
+
+    #[test]
     fn a_grid_becomes_headings_tables_lists_and_sentences() {
         let column = |align| Column { title: "", align, rank: 0 };
         let cells = |cells: [&str; 3], tone| Line::Cells(cells.map(String::from).to_vec(), tone);
@@ -82,6 +99,9 @@ mod tests {
             cells(["c", "", "2"], Tone::Plain),
             Line::Labelled("  L1".into(), "holds".into(), Tone::Plain),
             Line::Labelled("L2".into(), "holds more".into(), Tone::Plain),
+            Line::Labelled(String::new(), "and more".into(), Tone::Plain),
+            Line::Heading("Two".into()),
+            Line::Labelled(String::new(), "Alone.".into(), Tone::Plain),
         ];
         let grid = Grid { columns: vec![column(Align::Left), column(Align::Left), column(Align::Right)], lines };
         // The column in the middle is empty, and goes.
@@ -89,7 +109,7 @@ mod tests {
             grid.markdown(),
             "\n## One\n\n|  | size |\n| --- | ---: |\n| a\\|b | 1 |\n\nA \\*sentence\\*.\n\n|  |  |\n| --- | ---: |\n| \
              c | 2 |\n\n\
-             - **L1**: holds\n- **L2**: holds more\n"
+             - **L1**: holds\n- **L2**: holds more\n  - and more\n\n## Two\n\nAlone.\n"
         );
     }
 }

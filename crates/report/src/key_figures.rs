@@ -3,11 +3,12 @@
 
 use fingerpost_record::Outcome;
 
+use crate::labs::{self, Loaded};
 use crate::view::{Group, Row};
 
-/// The probe, a parameter that its row should have, and what it is called. They are chosen by name, ten of all, and in
+/// The probe, a parameter that its row should have, and what it is called. They are chosen by name, eight of all, and in
 /// this order: which few stand for a machine no property of a probe says, and a new one does not ask to be among them.
-const KEYS: [(&str, &str, &str); 10] = [
+const KEYS: [(&str, &str, &str); 8] = [
     ("syscall.null", "", "system call"),
     ("switch.ring", "placement=same tasks=2", "context switch"),
     ("ipc.pipe", "placement=cross", "pipe round trip"),
@@ -16,30 +17,27 @@ const KEYS: [(&str, &str, &str); 10] = [
     ("vm.fault_anon", "", "page fault"),
     ("memory.copy", "", "memory copy"),
     ("fs.fsync", "", "fsync"),
-    ("database.throughput", "", "database"),
-    ("web.throughput", "", "web server"),
 ];
 
 /// A parameter of rows whose figure is the best case.
 const BEST_CASE: &str = "query_cache=on";
 
-/// Those of them that were measured, each with its name.
+/// Those of them that were measured, each with its name, and the peak of each server that a lab loads.
 pub fn of(groups: &[Group]) -> Vec<(&'static str, &Row)> {
     let rows: Vec<&Row> = measured(groups).collect();
-    let value = |row: &Row| row.figure.map_or(0.0, |f| f.estimate.value);
     let find = |(probe, params, name): &(&str, &str, &'static str)| {
-        let of: Vec<&Row> = rows.iter().copied().filter(|r| r.probe == *probe).collect();
-        let row = of.iter().find(|r| r.params.contains(params)).or(of.first()).copied();
-        let row = if probe.ends_with("throughput") {
-            // Of several rows the peak. Answers from a cache are the best case, and not what a database is known by.
-            let of = of.into_iter().filter(|row| !row.params.contains(BEST_CASE));
-            of.max_by(|a, b| value(a).total_cmp(&value(b)))
-        } else {
-            row
-        };
-        row.map(|r| (*name, r))
+        let of = || rows.iter().copied().filter(|r| r.probe == *probe);
+        let row = of().find(|r| r.params.contains(params)).or(of().next())?;
+        Some((*name, row))
     };
-    KEYS.iter().filter_map(find).collect()
+    let peak = |(lab, loaded): (&str, &'static Loaded)| {
+        let value = |row: &Row| row.figure.map_or(0.0, |f| f.estimate.value);
+        let of = rows.iter().copied().filter(|r| r.probe.strip_suffix(".throughput") == Some(lab));
+        // Answers from a cache are the best case, and not what a database is known by.
+        let of = of.filter(|row| !row.params.contains(BEST_CASE));
+        Some((loaded.called, of.max_by(|a, b| value(a).total_cmp(&value(b)))?))
+    };
+    KEYS.iter().filter_map(find).chain(labs::loaded().filter_map(peak)).collect()
 }
 
 /// Rows that are to be relied on.

@@ -4,7 +4,6 @@ use fingerpost_record::Outcome;
 use fingerpost_record::unit::significant;
 
 use crate::grid::{Align, Column, Grid, Line};
-use crate::site::SiteView;
 use crate::style::{Style, Tone};
 use crate::view::{Fact, Group, Row, Shared, View, outcome_name, parts_of_doubt};
 
@@ -50,8 +49,8 @@ fn lead(view: &View, reasons: &[Shared]) -> Grid {
 }
 
 fn rows(view: &View, reasons: &[Shared]) -> Grid {
-    let mut grid = Grid { columns: columns(view), lines: site_lines(&view.site) };
-    grid.lines.extend([Line::Blank, grid.titles()]);
+    let mut grid = Grid { columns: columns(view), lines: vec![Line::Blank] };
+    grid.lines.push(grid.titles());
     for group in &view.groups {
         let shared = group.shared_params();
         grid.lines.push(Line::Heading(group.titled(&shared)));
@@ -102,37 +101,6 @@ fn columns(view: &View) -> Vec<Column> {
             rank,
         })
         .collect()
-}
-
-/// The site laboratory's own table, as its source printed it.
-fn site_lines(site: &SiteView) -> Vec<Line> {
-    let mut lines = Vec::new();
-    if !site.is_empty() {
-        lines.push(Line::Blank);
-    }
-    for table in &site.tables {
-        lines.push(Line::Heading(format!("Rounds: {}", table.title)));
-        // In columns of their own: the table's are for other things.
-        let text = |cells: [&str; 3]| Line::Heading(format!("  {:>12}  {:>12}  {:>8}", cells[0], cells[1], cells[2]));
-        lines.push(text(crate::site::COLUMNS));
-        lines.extend(table.rows.iter().map(|r| text([&r[0], &r[1], &r[2]])));
-    }
-    if !site.ratios.is_empty() {
-        lines.push(Line::Heading("fs/odb, all rounds".into()));
-        lines.extend(
-            site.ratios
-                .iter()
-                .map(|r| Line::Note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds), Tone::Plain)),
-        );
-        lines.push(Line::Note(site.source(), Tone::Faint));
-    }
-    for (title, told) in
-        [("From the start, as more is loaded", &site.warming), ("By the size of the pages", &site.crossings)]
-    {
-        lines.extend(told.first().map(|_| Line::Heading(title.into())));
-        lines.extend(told.iter().map(|sentence| Line::Note(sentence.clone(), Tone::Plain)));
-    }
-    lines
 }
 
 /// A block that the source's author watched.

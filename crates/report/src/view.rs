@@ -1,5 +1,6 @@
 //! A run as groups of rows of cleaned text and figures: what every format is made of.
 
+mod fact;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -9,17 +10,9 @@ use rows::{group_rows, text};
 
 use crate::words::{moment, whole_bytes};
 
+pub use fact::{Fact, interval_title, parts_of_doubt};
 pub(crate) use rows::place;
 pub use rows::{COUNTERS, Group, Row, Shared, Skipped, in_order, outcome_name};
-
-/// A name and what there is to say under it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
-    /// The name.
-    pub name: &'static str,
-    /// The text, cleaned.
-    pub text: String,
-}
 
 /// A run as every format shows it. All texts are cleaned.
 #[derive(Clone, Debug)]
@@ -40,8 +33,6 @@ pub struct View {
     pub groups: Vec<Group>,
     /// The command that measures the same again; none for published figures.
     pub command: Option<String>,
-    /// The site laboratory's table.
-    pub site: crate::site::SiteView,
     /// What the author of published figures watched besides.
     pub watched: Vec<crate::watched::Watched>,
 }
@@ -59,7 +50,6 @@ impl View {
             doubts: doubts(run),
             groups,
             command: (run.profile != Profile::Imported).then(|| command(run)),
-            site: crate::site::SiteView::of(run),
             watched: crate::watched::of(run),
         }
     }
@@ -89,11 +79,6 @@ impl View {
         self.command.is_none()
     }
 
-    /// What the column of intervals is called: a printed figure's is what it was rounded from.
-    pub fn interval_title(&self) -> &'static str {
-        if self.published() { "Interval" } else { "95 % interval" }
-    }
-
     /// Rows with the given outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.groups.iter().flat_map(|g| &g.rows).filter(|r| r.outcome == outcome).count()
@@ -116,13 +101,6 @@ impl View {
 
 /// See [`View::lead_facts`].
 const LEADING: [&str; 6] = ["Host", "Label", "Note", "Measured", "Published", "Source"];
-
-/// A doubt's first sentence, which says what is the matter, and the rest, which says what to do.
-pub fn parts_of_doubt(doubt: &str) -> (&str, &str) {
-    let begins = |at: &usize| doubt[at + 2..].starts_with(char::is_uppercase);
-    let end = doubt.match_indices(". ").map(|(at, _)| at).find(begins);
-    end.map_or((doubt, ""), |at| (&doubt[..=at], &doubt[at + 2..]))
-}
 
 /// A reason that fewer rows have than these is told at each.
 const SHARED_FROM: usize = 3;

@@ -9,9 +9,10 @@ use fingerpost_compare::zerofill::{self as analysis, Analysis};
 use fingerpost_record::Unit;
 use fingerpost_record::unit::significant;
 use fingerpost_report::grid::{Align, Grid, Line};
+use fingerpost_report::labs::zerofill::words;
 use fingerpost_report::style::Tone;
 use fingerpost_report::words::percent;
-use fingerpost_report::{Format, Style, zerofill as words};
+use fingerpost_report::{Format, Style};
 
 use crate::exit::{Done, Usage, say, usage};
 use crate::progress::Progressing;

@@ -10,6 +10,7 @@ mod doctor;
 mod explain;
 mod fleet;
 mod killed;
+mod labs;
 mod launch;
 mod load;
 mod probes_a;

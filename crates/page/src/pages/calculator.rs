@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
 use fingerpost_record::unit::significant;
 use fingerpost_report::html::term::term;
-use fingerpost_report::zerofill::without_zeros;
+use fingerpost_report::labs::zerofill::{legend, words::without_zeros};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -204,7 +204,7 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
                 "The other half is with allocating and freeing. Its “at least half” is of allocating and faulting \
                  alone: that is the last column."
             }
-            (fingerpost_report::html::zerofill_legend())
+            (legend())
             div class="scroll" tabindex="0" role="region" aria-label="Shares of the time, table" { table {
                 thead {
                     tr {

@@ -1,41 +1,34 @@
 //! The report: one HTML file that needs nothing else, no script and no network.
 //!
 //! A page is a list of sections, each made by one file here and left out where the run has nothing for it. To add one,
-//! write `fn section(run) -> Option<Section>` and name it in [`of_run`].
+//! write `fn section(run) -> Option<Section>` and name it in [`of_run`]. Those of labs come from [`crate::labs`].
 
 mod budget;
 pub mod comparison;
-mod content;
-mod desktop;
+pub(crate) mod content;
 mod experiments;
-mod flops;
 mod forest;
-mod launch;
-mod memory;
-mod parts;
+pub(crate) mod parts;
 mod paths;
 mod probes;
 mod replay;
 mod samples;
-mod scaling;
-mod site;
 pub mod style;
 pub mod term;
 mod waterfall;
-mod zerofill;
 
 use fingerpost_compare::Comparison;
 use fingerpost_record::{Measurement, Run};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use parts::doubt;
 
+use crate::labs::{self, LABS};
 use crate::view::View;
 
 pub use content::{Around, Content, Define, Link, Section};
 pub use parts::{facts, scrolling};
 pub use probes::so_far;
 pub use replay::content as of_replay;
-pub use zerofill::legend as zerofill_legend;
 
 /// The report of one run.
 pub fn report(run: &Run, define: Option<Define>) -> String {
@@ -50,13 +43,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
     sections.extend(experiments::section(run));
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
-    sections.extend(scaling::sections(&run.measurements, view.interval_title()));
-    sections.extend(desktop::section(run));
-    sections.extend(zerofill::section(run));
-    sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
-    sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
-    sections.extend(launch::section(run));
-    sections.extend(site::section(&view));
+    sections.extend(labs::of(run).into_iter().flat_map(|(_, shown)| shown.sections));
     sections.extend(probes::sections(&view, run, around));
     sections.extend(watched(&view));
     sections.extend(host(&view));
@@ -78,7 +65,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
 
 /// The curves over numbers of clients of rows that are known so far.
 pub fn scaling_of(rows: &[Measurement]) -> Markup {
-    html! { @for s in scaling::sections(rows, "95 % interval") { (s.body) } }
+    html! { @for s in labs::scaling::html::sections(rows, LABS, "95 % interval") { (s.body) } }
 }
 
 /// A comparison's content.

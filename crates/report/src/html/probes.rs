@@ -15,7 +15,7 @@ use super::term::{breakable, defined, term, words_whole};
 use crate::figure::Figure;
 use crate::key_figures;
 use crate::svg::{Axis, cells};
-use crate::view::{Group, Row, Shared, View, in_order, outcome_name};
+use crate::view::{Group, Row, Shared, View, in_order, interval_title, outcome_name};
 
 /// A few figures in large letters.
 pub fn tiles(view: &View) -> Markup {
@@ -69,7 +69,7 @@ pub fn sections(view: &View, run: &Run, around: Around) -> Vec<Section> {
         .map(|g| Section {
             key: anchor(&g.table),
             title: g.table.title.to_string(),
-            body: body(g, view.interval_title(), &samples, &reasons, around),
+            body: body(g, interval_title(run), &samples, &reasons, around),
         })
         .collect()
 }

@@ -63,7 +63,7 @@ fn a_hostile_run_stays_text() {
 
 #[test]
 fn the_site_laboratory_has_its_sources_table() {
-    let page = report(&crate::site::tests::source_run(), None);
+    let page = report(&crate::labs::site::words::tests::source_run(), None);
     assert!(page.contains("7.069") && page.contains("fs/odb") && page.contains("id=\"site-rounds\""));
     assert!(!page.contains("<script"));
     assert!(!report(&fixture::run(), None).contains("site-rounds"));

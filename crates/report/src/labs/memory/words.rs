@@ -4,7 +4,7 @@ use fingerpost_compare::memory::{Bandwidth, Cache, Curve, Memory, Reach};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
-use crate::style::{Style, Tone};
+use crate::style::Tone;
 use crate::words::{clean, short};
 
 /// What the picture is called.
@@ -116,22 +116,8 @@ fn backing(memory: &Memory) -> Option<(String, String, Tone)> {
     (huge.fits <= small.fits * 2).then(|| ("Huge pages".to_owned(), sentence.to_owned(), Tone::Doubtful))
 }
 
-/// The staircase, the sentences and the bandwidths for a terminal.
-pub fn render(memory: &Memory, style: &Style) -> String {
-    let parts: Vec<String> = grids(memory).iter().map(|grid| grid.render(style)).collect();
-    // The sentences belong to the staircase; the bandwidths are a table of their own.
-    match parts.as_slice() {
-        [before @ .., bandwidths] if !memory.bandwidths.is_empty() => format!("{}\n{bandwidths}", before.concat()),
-        all => all.concat(),
-    }
-}
-
-/// The same in Markdown.
-pub fn markdown(memory: &Memory) -> String {
-    grids(memory).iter().map(Grid::markdown).collect()
-}
-
-fn grids(memory: &Memory) -> Vec<Grid> {
+/// The staircase, the sentences and the bandwidths.
+pub fn grids(memory: &Memory) -> Vec<Grid> {
     let labelled = |(label, sentence, tone)| Line::Labelled(label, sentence, tone);
     let mut grids: Vec<Grid> = memory.curves.first().map(|curve| staircase(memory, curve)).into_iter().collect();
     grids.push(Grid { lines: sentences(memory).into_iter().map(labelled).collect(), ..Grid::default() });
@@ -175,10 +161,9 @@ fn bandwidths(memory: &Memory) -> Grid {
     let column = |align, rank| grid::Column { title: "", align, rank };
     let mut columns = vec![column(Align::Left, 0), column(Align::Right, 0)];
     columns.extend(threads.iter().map(|_| column(Align::Right, 0)));
-    let mut grid = Grid {
-        columns,
-        lines: vec![Line::Heading("Memory bandwidth (GB/s of all CPUs together, by the size that each walks)".into())],
-    };
+    let title = "Memory bandwidth (GB/s of all CPUs together, by the size that each walks)";
+    // The sentences before it belong to the staircase; this is a table of its own.
+    let mut grid = Grid { columns, lines: vec![Line::Blank, Line::Heading(title.into())] };
     let heads = threads.iter().map(|n| if *n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") });
     grid.lines.push(Line::Cells([String::new(), "size".to_owned()].into_iter().chain(heads).collect(), Tone::Faint));
     for (op, bytes) in bandwidth_rows(memory) {
@@ -216,6 +201,7 @@ pub fn rate<'a>(memory: &'a Memory, op: &str, bytes: u64, threads: u64) -> Optio
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::style::Style;
     use fingerpost_compare::memory::staircase::Level;
     use fingerpost_record::Estimate;
 
@@ -252,9 +238,13 @@ pub(crate) mod tests {
         }
     }
 
+    fn shown(memory: &Memory) -> String {
+        grids(memory).iter().map(|grid| grid.render(&Style::default())).collect()
+    }
+
     #[test]
     fn the_staircase_rises_and_names_the_ends_of_its_levels() {
-        let text = render(&example(), &Style::default());
+        let text = shown(&example());
         assert!(!text.contains('\u{1b}'));
         let bars: Vec<usize> = text.lines().filter(|l| l.contains('█')).map(|l| l.matches('█').count()).collect();
         assert_eq!(bars, [1, 1, 21, 40]);
@@ -292,6 +282,6 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_is_a_picture_of_nothing() {
-        assert_eq!(render(&Memory::default(), &Style::default()), "");
+        assert_eq!(shown(&Memory::default()), "");
     }
 }

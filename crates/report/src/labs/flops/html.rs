@@ -4,22 +4,22 @@ use fingerpost_compare::flops::{Column, Flops, MIX};
 use fingerpost_record::{Estimate, Unit};
 use maud::{Markup, html};
 
-use super::content::Section;
-use super::term::term;
-use crate::flops::{heading, mflops, sentences, share, shares, title};
+use super::words::{heading, mflops, sentences, share, shares, title};
+use crate::html::content::Section;
+use crate::html::parts::terms;
+use crate::html::term::term;
 use crate::svg::lines::{Chart, Point, Series, Steps};
 
 /// Compilers of the picture, which has as many shapes.
 const MOST: usize = 6;
 
-/// The section; nothing where the run has no row of floating point.
-pub fn section(flops: Option<Flops>) -> Option<Section> {
-    let flops = flops?;
+/// The section.
+pub fn section(flops: &Flops) -> Section {
     let body = html! {
-        @if !flops.columns.is_empty() { (chart(&flops).draw()) (table(&flops)) }
-        (super::memory::terms(sentences(&flops)))
+        @if !flops.columns.is_empty() { (chart(flops).draw()) (table(flops)) }
+        (terms(sentences(flops)))
     };
-    Some(Section { key: "flops-compilers".into(), title: "Floating point by compiler".into(), body })
+    Section { key: "flops-compilers".into(), title: "Floating point by compiler".into(), body }
 }
 
 /// Each module's rate by compiler.
@@ -91,9 +91,8 @@ mod tests {
 
     #[test]
     fn the_table_holds_every_rate_and_hostile_text_stays_text() {
-        let page = section(Some(crate::flops::tests::example())).unwrap().body.into_string();
+        let page = section(&super::super::words::tests::example()).body.into_string();
         assert_eq!(page.matches("1234").count(), 9);
         assert!(page.contains("error: &lt;no&gt;") && !page.contains('\u{1b}'));
-        assert!(section(None).is_none());
     }
 }

@@ -4,7 +4,7 @@ use fingerpost_compare::flops::{Column, Flops, Limit, MIX, UNNAMED};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
-use crate::style::{Style, Tone};
+use crate::style::Tone;
 use crate::words::{clean, percent};
 
 /// What the table is called.
@@ -90,17 +90,8 @@ pub fn answer(flops: &Flops) -> Option<String> {
     Some(format!("{name}{among} reaches {rate} on average{core}."))
 }
 
-/// The table for a terminal.
-pub fn render(flops: &Flops, style: &Style) -> String {
-    grid(flops).render(style)
-}
-
-/// The table in Markdown.
-pub fn markdown(flops: &Flops) -> String {
-    grid(flops).markdown()
-}
-
-fn grid(flops: &Flops) -> Grid {
+/// The table with sentences below it.
+pub fn grid(flops: &Flops) -> Grid {
     let mut grid = Grid { columns: columns(flops), lines: vec![Line::Heading(title(flops).to_owned())] };
     if !flops.columns.is_empty() {
         let titles = ["module", "FADD", "FSUB", "FMUL", "FDIV"].map(str::to_owned).into_iter();
@@ -134,6 +125,7 @@ fn rates(flops: &Flops, pick: impl Fn(&Column) -> Option<f64>) -> impl Iterator<
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::style::Style;
     use fingerpost_record::Estimate;
 
     /// Two compilers, one limit, one failure.
@@ -163,7 +155,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_table_has_mixes_rates_shares_and_averages() {
-        let text = render(&example(), &Style::default());
+        let text = grid(&example()).render(&Style::default());
         assert!(!text.contains('\u{1b}'));
         let line = |start: &str| {
             text.lines().find(|l| l.trim_start().starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"))

@@ -1,23 +1,21 @@
 //! How promptly the machine answers beside its loaded server.
 
-use fingerpost_compare::desktop::{Desktop, analyse};
-use fingerpost_record::Run;
+use fingerpost_compare::desktop::Desktop;
 use maud::{Markup, html};
 
-use super::content::Section;
-use super::parts::scrolling;
-use super::term::term;
-use crate::desktop::{COLUMNS, MEANING, cells, sentence, title};
+use super::words::{COLUMNS, MEANING, cells, sentence, title};
 use crate::grid::Align;
+use crate::html::content::Section;
+use crate::html::parts::scrolling;
+use crate::html::term::term;
 
-/// The section, where the run has the tasks' rows of both sides.
-pub fn section(run: &Run) -> Option<Section> {
-    let found = analyse(run);
+/// The section.
+pub fn section(found: &[Desktop]) -> Section {
     let body = html! {
-        @for desktop in &found { (table(desktop)) }
+        @for desktop in found { (table(desktop)) }
         p class="skipped" { (MEANING) }
     };
-    (!found.is_empty()).then(|| Section { key: "desktop".into(), title: "Beside a loaded server".into(), body })
+    Section { key: "desktop".into(), title: "Beside a loaded server".into(), body }
 }
 
 fn table(desktop: &Desktop) -> Markup {

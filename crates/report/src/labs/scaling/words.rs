@@ -1,9 +1,13 @@
 //! The article's scaling table of a loaded server: who asks, how much comes back, and what the shape says.
 
 use fingerpost_compare::scaling::Table;
+use fingerpost_record::Params;
+use fingerpost_record::name::product;
+use fingerpost_record::params::named;
+use fingerpost_record::text::{capitalised, counted};
 
 use crate::grid::{Align, Grid, Line};
-use crate::style::{Style, Tone};
+use crate::style::Tone;
 use crate::words::{clean, escape};
 
 fn title(table: &Table) -> String {
@@ -12,6 +16,40 @@ fn title(table: &Table) -> String {
 
 fn sentence(table: &Table) -> String {
     format!("It {}.", table.scaling.sentence(table.who))
+}
+
+/// What the server is called: by its engine, its program, else by the workload.
+pub fn server<'a>(workload: &'a str, params: &'a Params) -> &'a str {
+    product(params.text("engine").or(params.text("server")).unwrap_or(workload))
+}
+
+/// What is said first of a curve; of many it is told which.
+pub fn answer(table: &Table, many: bool) -> String {
+    let others: Vec<String> = table
+        .params
+        .iter()
+        .filter(|(key, _)| !matches!(*key, "engine" | "server"))
+        .map(|(key, value)| named(key, value))
+        .collect();
+    let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
+    let rests = doubtful_steps(table);
+    let name = server(&table.workload, &table.params);
+    // A product is written as it is.
+    let name = if name.starts_with("the ") { capitalised(name) } else { name.to_owned() };
+    format!("{name}{which} {}{rests}.", table.scaling.sentence(table.who))
+}
+
+/// Which steps of a table are not to be trusted, behind what is said of it.
+fn doubtful_steps(table: &Table) -> String {
+    match table.untrusted.as_slice() {
+        [] => String::new(),
+        all if all.len() == table.scaling.rows.len() => " (untrusted: all of its rows)".to_owned(),
+        [one] => format!(" (untrusted: the row of {})", counted(*one, table.who)),
+        several => {
+            let numbers: Vec<String> = several.iter().map(u64::to_string).collect();
+            format!(" (untrusted: the rows of {} {}s)", numbers.join(", "), table.who)
+        }
+    }
 }
 
 /// The number of those who ask, per second, per cent of the first row, and a remark.
@@ -31,13 +69,8 @@ fn cells(table: &Table) -> impl Iterator<Item = (bool, [String; 4])> {
     })
 }
 
-/// The tables for a terminal; nothing where there is none.
-pub fn render(tables: &[Table], style: &Style) -> Option<String> {
-    let text: Vec<String> = tables.iter().map(|t| one(t, style)).collect();
-    (!text.is_empty()).then(|| text.join("\n"))
-}
-
-fn one(table: &Table, style: &Style) -> String {
+/// The table with what its shape says.
+pub fn grid(table: &Table) -> Grid {
     let who = if table.who == "client" { "clients" } else { "connections" };
     let mut grid = Grid::of([
         (who, Align::Right, 0),
@@ -50,7 +83,7 @@ fn one(table: &Table, style: &Style) -> String {
         grid.lines.push(Line::Cells(row.to_vec(), if doubtful { Tone::Doubtful } else { Tone::Plain }));
     }
     grid.lines.push(Line::Labelled(String::new(), sentence(table), Tone::Plain));
-    grid.render(style)
+    grid
 }
 
 /// The tables in Markdown.
@@ -73,9 +106,9 @@ pub fn markdown(tables: &[Table]) -> String {
 #[cfg(test)]
 mod tests {
     use fingerpost_compare::scaling::Scaling;
-    use fingerpost_record::Params;
 
     use super::*;
+    use crate::style::Style;
 
     fn table() -> Table {
         let scaling = Scaling::of(&[(1, 192.0), (2, 274.0), (5, 113.0)]).unwrap();
@@ -85,12 +118,11 @@ mod tests {
 
     #[test]
     fn the_articles_table_stands_with_its_sentence() {
-        let text = render(&[table()], &Style::default()).unwrap();
+        let text = grid(&table()).render(&Style::default());
         assert!(text.contains("      2         274    143 %"), "{text}");
         assert!(text.contains("      5         113     59 %  untrusted"), "{text}");
         assert!(text.contains("It collapses from 5 clients on, to 41 % of its peak at 2 clients."), "{text}");
         assert!(!text.contains('\u{1b}'));
-        assert_eq!(render(&[], &Style::default()), None);
     }
 
     #[test]

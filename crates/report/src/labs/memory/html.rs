@@ -4,10 +4,10 @@ use fingerpost_compare::memory::{Cache, Curve, Memory};
 use fingerpost_record::{Estimate, Unit};
 use maud::{Markup, html};
 
-use super::content::Section;
-use super::term::term;
-use crate::memory::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
-use crate::style::Tone;
+use super::words::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
+use crate::html::content::Section;
+use crate::html::parts::terms;
+use crate::html::term::term;
 use crate::svg::{Axis, anchor, percent, tick_label};
 use crate::words::clean;
 
@@ -17,20 +17,14 @@ const BELOW: f64 = 40.0;
 /// Height of a line of text: each level's end has its own, since levels may end close to each other.
 const LINE: f64 = 14.0;
 
-/// The section; nothing where the run has no row of the laboratory.
-pub fn section(memory: Option<Memory>) -> Option<Section> {
-    let memory = memory?;
+/// The section.
+pub fn section(memory: &Memory) -> Section {
     let body = html! {
-        @if !memory.curves.is_empty() { (chart(&memory)) }
-        (terms(sentences(&memory)))
-        @if !memory.bandwidths.is_empty() { (bandwidths(&memory)) }
+        @if !memory.curves.is_empty() { (chart(memory)) }
+        (terms(sentences(memory)))
+        @if !memory.bandwidths.is_empty() { (bandwidths(memory)) }
     };
-    Some(Section { key: "memory-hierarchy".into(), title: "Memory hierarchy".into(), body })
-}
-
-/// Names and sentences as a list of terms.
-pub fn terms(sentences: Vec<(String, String, Tone)>) -> Markup {
-    html! { dl class="facts" { @for (name, text, _) in &sentences { div { dt { (name) } dd { (text) } } } } }
+    Section { key: "memory-hierarchy".into(), title: "Memory hierarchy".into(), body }
 }
 
 fn chart(memory: &Memory) -> Markup {
@@ -129,14 +123,13 @@ mod tests {
 
     #[test]
     fn the_chart_has_a_line_between_each_two_points_and_every_sentence_is_there() {
-        let memory = crate::memory::tests::example();
-        let page = section(Some(memory.clone())).unwrap().body.into_string();
+        let memory = super::super::words::tests::example();
+        let page = section(&memory).body.into_string();
         assert_eq!(page.matches("class=\"curve\"").count(), memory.curves[0].points.len() - 1);
         assert_eq!(page.matches("class=\"curve second\"").count(), memory.curves[1].points.len() - 1);
         for (name, text, _) in sentences(&memory) {
             assert!(page.contains(&name) && page.contains(text.split(';').next().unwrap()), "{name}");
         }
         assert!(!page.contains("NaN") && !page.contains('\u{1b}'));
-        assert!(section(None).is_none());
     }
 }

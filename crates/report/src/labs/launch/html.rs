@@ -1,30 +1,29 @@
 //! The launch laboratory: applications by placements, what paging there was, and the answer.
 
-use fingerpost_compare::launch::{self, Cell, Launch, Line};
+use fingerpost_compare::launch::{Cell, Launch, Line};
+use fingerpost_record::Unit;
 use fingerpost_record::text::clean;
-use fingerpost_record::{Run, Unit};
 use maud::{Markup, html};
 
-use super::content::Section;
-use super::term::term;
-use crate::launch as words;
+use super::words;
+use crate::html::content::Section;
+use crate::html::term::term;
 use crate::svg::lines::{Chart, Point, Series, Steps};
 
 /// Placements of the picture, which has as many shapes.
 const MOST: usize = 6;
 
-/// The section; nothing where the run has no row of the laboratory.
-pub fn section(run: &Run) -> Option<Section> {
-    let launch = launch::analyse(run)?;
+/// The section.
+pub fn section(launch: &Launch) -> Section {
     let body = html! {
         // With several placements this is what the page begins with.
         @if launch.placements.len() < 2 { p { strong { (clean(&launch.sentence)) } } }
-        (chart(&launch).draw())
-        (table(&launch))
-        (paging(&launch))
+        (chart(launch).draw())
+        (table(launch))
+        (paging(launch))
         @if let Some(mapped) = &launch.mapped { p { "Memory that was asked for: " (clean(mapped)) "." } }
     };
-    Some(Section { key: "launch-table".into(), title: "Launch times by placement of swap".into(), body })
+    Section { key: "launch-table".into(), title: "Launch times by placement of swap".into(), body }
 }
 
 /// Each application's time by placement.
@@ -123,6 +122,9 @@ fn paging(launch: &Launch) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_compare::launch::analyse;
+    use fingerpost_record::Run;
+
     use super::*;
 
     #[test]
@@ -131,16 +133,16 @@ mod tests {
         for row in &mut run.measurements[..3] {
             row.params = row.params.clone().with("app", "<script>");
         }
-        let body = section(&run).unwrap().body.into_string();
+        let body = section(&analyse(&run).unwrap()).body.into_string();
         assert!(
             body.contains("OmniWeb") && !body.contains("A dedicated swap place helps here"),
             "the page begins with that"
         );
         assert!(body.contains("&lt;script&gt;") && !body.contains("<script"));
-        assert!(section(&Run::default()).is_none());
+        assert!(analyse(&Run::default()).is_none());
         let placement = run.measurements[0].params.text("placement").unwrap().to_owned();
         run.measurements.retain(|m| m.params.text("placement") == Some(&placement));
-        assert!(section(&run).unwrap().body.into_string().contains("nothing to compare it with"));
+        assert!(section(&analyse(&run).unwrap()).body.into_string().contains("nothing to compare it with"));
     }
 
     #[test]
@@ -155,7 +157,7 @@ mod tests {
             totals: std::collections::BTreeMap::from([("swap_in.pages".to_owned(), 4321.0)]),
             ..fingerpost_record::Observation::default()
         }];
-        let body = section(&run).unwrap().body.into_string();
+        let body = section(&analyse(&run).unwrap()).body.into_string();
         assert!(body.contains("swap-ins") && body.contains("4321"), "{body}");
     }
 }

@@ -2,29 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fingerpost_compare::zerofill::Analysis;
 use fingerpost_compare::zerofill::guesses::Verdict;
 use fingerpost_compare::zerofill::rank::Ranking;
-use fingerpost_compare::zerofill::{self, Analysis};
 use fingerpost_record::text::{clean, counted};
 use fingerpost_record::{Estimate, Run, Unit};
 use maud::{Markup, html};
 
-use super::content::Section;
-use super::term::term;
+use super::words;
+use crate::html::content::Section;
+use crate::html::term::term;
 use crate::svg::lines::{Chart, Point, Series, Steps};
-use crate::zerofill as words;
 
-/// The section; nothing where the run has no row of the laboratory.
-pub fn section(run: &Run) -> Option<Section> {
-    let a = zerofill::analyse(run)?;
+/// The section.
+pub fn section(run: &Run, a: &Analysis) -> Section {
     let body = html! {
-        @let curve = curve(run, &a);
+        @let curve = curve(run, a);
         @if curve.series.iter().any(|s| s.points.len() > 1) { (curve.draw()) }
-        (shares(&a)) (article(&a)) (costs(&a)) (guesses(&a)) (prefault(&a))
+        (shares(a)) (article(a)) (costs(a)) (guesses(a)) (prefault(a))
         (ranking("Ways to get memory, every page touched", &a.apis))
         (ranking("Ways to get memory, untouched", &a.apis_untouched))
     };
-    Some(Section { key: "zerofill-analysis".into(), title: "Zero-filling, taken apart".into(), body })
+    Section { key: "zerofill-analysis".into(), title: "Zero-filling, taken apart".into(), body }
 }
 
 /// The cost of a region by its number of pages: left alone, and touched.

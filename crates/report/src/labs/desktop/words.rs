@@ -7,7 +7,7 @@ use fingerpost_record::text::counted;
 use fingerpost_record::unit::significant;
 
 use crate::grid::{Align, Grid, Line};
-use crate::style::{Style, Tone};
+use crate::style::Tone;
 use crate::words::{clean, escape};
 
 /// The columns, each with the side that its texts are flush with.
@@ -64,13 +64,8 @@ fn times(task: &Task) -> Option<String> {
     })
 }
 
-/// The tables for a terminal; nothing where there is none.
-pub fn render(found: &[Desktop], style: &Style) -> Option<String> {
-    let tables: Vec<String> = found.iter().map(|desktop| one(desktop, style)).collect();
-    (!tables.is_empty()).then(|| tables.join("\n"))
-}
-
-fn one(desktop: &Desktop, style: &Style) -> String {
+/// The table with what is for certain.
+pub fn grid(desktop: &Desktop) -> Grid {
     let mut grid = Grid::of(COLUMNS);
     grid.lines.extend([Line::Heading(title(desktop)), grid.titles()]);
     for (doubtful, row) in cells(desktop) {
@@ -78,7 +73,7 @@ fn one(desktop: &Desktop, style: &Style) -> String {
     }
     grid.lines.extend(sentence(desktop).map(|text| Line::Labelled(String::new(), text, Tone::Plain)));
     grid.lines.push(Line::Labelled(String::new(), MEANING.to_owned(), Tone::Faint));
-    grid.render(style)
+    grid
 }
 
 /// The tables in Markdown.
@@ -103,11 +98,13 @@ mod tests {
     use fingerpost_record::Params;
 
     use super::*;
+    use crate::style::Style;
 
     fn desktop() -> Desktop {
         let turns = |p50: f64| Turns { p50, p99: 3.0 * p50, worst: 9e6, missed: 2.0, all: 300, doubtful: false };
         let task = |name: &str, times| Task { name: name.into(), idle: turns(1e5), loaded: turns(4e5), times };
         Desktop {
+            probe: "database.desktop".into(),
             params: Params::new().with("engine", "my|sql\u{1b}[31m").with("clients", 50),
             tasks: vec![
                 task("exec", Some((4.0, 3.0, 5.0))),
@@ -140,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_terminal_and_markdown_have_every_figure_and_nothing_that_acts() {
-        let (shown, marked) = (render(&[desktop()], &Style::default()).unwrap(), markdown(&[desktop()]));
+        let (shown, marked) = (grid(&desktop()).render(&Style::default()), markdown(&[desktop()]));
         for text in [&shown, &marked] {
             assert!(!text.contains('\u{1b}'), "{text}");
             for figure in ["100.0 µs", "400.0 µs", "1.200 ms", "9.000 ms", "2 of 300"] {
@@ -148,6 +145,5 @@ mod tests {
             }
         }
         assert!(marked.contains("my\\|sql"), "{marked}");
-        assert!(render(&[], &Style::default()).is_none() && markdown(&[]).is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! The launch laboratory in the terminal: the source's table with ratios, and the block that it pasted from `top`. The
-//! run's answer is above them.
+//! The launch laboratory: the source's table with ratios, and the block that it pasted from `top`. The run's answer is
+//! above them.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use fingerpost_compare::launch::{Cell, Launch, Paging, seconds};
 use fingerpost_record::text::clean;
 
 use crate::grid::{Align, Column, Grid, Line};
-use crate::style::{Style, Tone};
+use crate::style::Tone;
 
-/// The section as text.
-pub fn render(launch: &Launch, style: &Style) -> String {
+/// The table, and the block below it.
+pub fn grid(launch: &Launch) -> Grid {
     let mut grid = Grid { columns: columns(launch.placements.len()), lines: Vec::new() };
     let mut titles = vec![String::new()];
     for (i, placement) in launch.placements.iter().enumerate() {
@@ -33,7 +33,7 @@ pub fn render(launch: &Launch, style: &Style) -> String {
     if let Some(mapped) = &launch.mapped {
         grid.lines.push(Line::Labelled("Memory".into(), clean(mapped).into_owned(), Tone::Plain));
     }
-    grid.render(style)
+    grid
 }
 
 fn columns(placements: usize) -> Vec<Column> {
@@ -135,11 +135,12 @@ fn memory(totals: &BTreeMap<String, f64>, when: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
 
     #[test]
     fn the_sources_table_is_printed_as_the_source_printed_it() {
         let run = fingerpost_compare::references::load("launch-10.1").unwrap();
-        let text = render(&fingerpost_compare::launch::analyse(&run).unwrap(), &Style::default());
+        let text = grid(&fingerpost_compare::launch::analyse(&run).unwrap()).render(&Style::default());
         let line = text.lines().find(|l| l.contains("iTunes")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!((words[0], words[1], words[2], words[5], words[6]), ("iTunes", "3.8", "3.1", "2.4", "0.63"));
@@ -174,7 +175,7 @@ mod tests {
     fn a_hostile_name_cannot_steer_the_terminal() {
         let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
         run.measurements[0].params = run.measurements[0].params.clone().with("app", "\x1b[2J");
-        let text = render(&fingerpost_compare::launch::analyse(&run).unwrap(), &Style::default());
+        let text = grid(&fingerpost_compare::launch::analyse(&run).unwrap()).render(&Style::default());
         assert!(!text.contains('\x1b'));
     }
 }

@@ -190,20 +190,12 @@ fn times(ratio: f64) -> String {
 /// The analysis with its finding; ends with a line end.
 pub fn render(analysis: &Analysis, style: &Style) -> String {
     let lead = headline(analysis).map(|sentence| Line::Note(sentence, Tone::Strong)).into_iter().collect();
-    [Grid { columns: columns(), lines: lead }.render(style), within_run(analysis, style)].concat()
+    let lead = Grid { columns: columns(), lines: lead };
+    std::iter::once(lead).chain(grids(analysis)).map(|grid| grid.render(style)).collect()
 }
 
-/// The laboratory's part of a run's table, which begins with the finding anyway.
-pub fn within_run(analysis: &Analysis, style: &Style) -> String {
-    grids(analysis).iter().map(|grid| grid.render(style)).collect()
-}
-
-/// The same in Markdown.
-pub fn markdown(analysis: &Analysis) -> String {
-    grids(analysis).iter().map(Grid::markdown).collect()
-}
-
-fn grids(analysis: &Analysis) -> Vec<Grid> {
+/// Each part as a grid.
+pub fn grids(analysis: &Analysis) -> Vec<Grid> {
     let lead = vec![Line::Heading("Zero-filling, taken apart".into())];
     // Each part has columns of its own: a formula must not push the bars of a picture aside.
     let parts = [lead, shares(analysis), article(analysis), costs(analysis), guesses(analysis), rankings(analysis)];

@@ -8,10 +8,11 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Estimate, Measurement, Params, Unit};
 use maud::{Markup, html};
 
-use super::content::Section;
-use super::parts::scrolling;
-use super::term::term;
 use crate::figure::Figure;
+use crate::html::content::Section;
+use crate::html::parts::scrolling;
+use crate::html::term::term;
+use crate::labs::lab::LabView;
 use crate::svg::lines::{Chart, Point, Series, Steps};
 
 /// Parameters that count who works at the same time, and what to call them.
@@ -32,30 +33,23 @@ struct Words {
     interval: &'static str,
 }
 
-/// A section for each workload that was measured with several numbers of clients. `interval` is what their column is
-/// called.
-pub fn sections(rows: &[Measurement], interval: &'static str) -> Vec<Section> {
-    let of = |probe, key, title, up| section(rows, probe, key, &Words { title, up, interval });
-    [
-        of(
-            "database.throughput",
-            "database-scaling",
-            "Database: scaling with clients",
-            "queries or transactions a second",
-        ),
-        of("web.throughput", "web-scaling", "Web server: scaling with connections", "requests a second"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+/// A section for each lab whose server was measured with several numbers of clients. `interval` is what their column
+/// is called.
+pub fn sections(rows: &[Measurement], labs: &[&LabView], interval: &'static str) -> Vec<Section> {
+    let of = |lab: &&LabView| {
+        let loaded = lab.loaded.as_ref()?;
+        section(rows, lab.name, &Words { title: loaded.curves, up: loaded.counted, interval })
+    };
+    labs.iter().filter_map(of).collect()
 }
 
-fn section(rows: &[Measurement], probe: &str, key: &'static str, words: &Words) -> Option<Section> {
+fn section(rows: &[Measurement], lab: &str, words: &Words) -> Option<Section> {
+    let probe = format!("{lab}.throughput");
     let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
     let count = COUNTS.into_iter().find(|(param, _)| rows.iter().any(|m| m.params.int(param).is_some()))?;
     let curves = families(&rows, count.0);
     (!curves.is_empty()).then(|| Section {
-        key: key.into(),
+        key: format!("{lab}-scaling").into(),
         title: words.title.to_owned(),
         body: body(&curves, count.1, words),
     })

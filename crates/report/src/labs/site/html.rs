@@ -2,15 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::content::Section;
-use super::parts::scrolling;
-use super::term::term;
-use crate::site::{COLUMNS, RoundTable};
-use crate::view::View;
+use super::words::{COLUMNS, RoundTable, SiteView};
+use crate::html::content::Section;
+use crate::html::parts::scrolling;
+use crate::html::term::term;
 
 /// The section, where the run has rounds or sizes.
-pub fn section(view: &View) -> Option<Section> {
-    let site = &view.site;
+pub fn section(site: &SiteView) -> Option<Section> {
     if site.is_empty() {
         return None;
     }

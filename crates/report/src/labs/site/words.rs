@@ -8,6 +8,8 @@ use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Param, Params, Run, Unit};
 
+use crate::grid::{Align, Grid, Line};
+use crate::style::Tone;
 use crate::svg::lines::{Chart, Point, Series, Steps};
 use crate::words::whole_bytes;
 
@@ -110,6 +112,37 @@ impl SiteView {
     pub fn source(&self) -> String {
         format!("The source's best round had {SOURCE_BEST}, on a Power Macintosh 9500 in 1996.")
     }
+}
+
+/// The source's table in columns of its own, the ratios, and what is said of them.
+pub fn grids(site: &SiteView) -> Vec<Grid> {
+    let mut grids: Vec<Grid> = site.tables.iter().map(rounds).collect();
+    let note = |text: String| Line::Note(text, Tone::Plain);
+    let mut below = Grid::default();
+    if !site.ratios.is_empty() {
+        below.lines.push(Line::Heading("fs/odb, all rounds".into()));
+        below.lines.extend(site.ratios.iter().map(|r| note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds))));
+        below.lines.push(Line::Note(site.source(), Tone::Faint));
+    }
+    for (title, told) in
+        [("From the start, as more is loaded", &site.warming), ("By the size of the pages", &site.crossings)]
+    {
+        below.lines.extend(told.first().map(|_| Line::Heading(title.into())));
+        below.lines.extend(told.iter().cloned().map(note));
+    }
+    grids.push(below);
+    grids
+}
+
+fn rounds(table: &RoundTable) -> Grid {
+    let mut grid = Grid::of(COLUMNS.map(|title| (title, Align::Right, 0)));
+    // As wide as the source's columns, whatever the figures.
+    let widths = [14, 12, 8];
+    let cells = |row: &[String; 3]| row.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+    grid.lines.push(Line::Heading(format!("Rounds: {}", table.title)));
+    grid.lines.push(Line::Cells(COLUMNS.map(str::to_owned).to_vec(), Tone::Strong));
+    grid.lines.extend(table.rows.iter().map(|row| Line::Cells(cells(row), Tone::Strong)));
+    grid
 }
 
 /// What tells rows of these parameters from those of the others; all of them where there are no others, or nothing to

@@ -1,0 +1,29 @@
+//! The lab of a site's pages from files and from an object database.
+
+mod answer;
+mod csv;
+mod html;
+pub(crate) mod words;
+
+use fingerpost_record::Run;
+
+use super::lab::{Analysis, LabView, Labs, Shown};
+use words::SiteView;
+
+/// The lab.
+pub static LAB: LabView =
+    LabView { name: "site", loaded: None, analyses: &[&Analysis { before_requests: false, rank: 3, of }] };
+
+fn of(run: &Run, _: Labs) -> Option<Shown> {
+    run.measurements.iter().find(|m| m.probe.starts_with("site."))?;
+    let site = SiteView::of(run);
+    Some(Shown {
+        answers: answer::answers(run),
+        alone: None,
+        otherwise: None,
+        grids: words::grids(&site),
+        markdown: None,
+        derived: csv::derived(run),
+        sections: html::section(&site).into_iter().collect(),
+    })
+}
