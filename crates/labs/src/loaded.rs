@@ -194,9 +194,9 @@ impl Repetitions {
         of.row(params, processes, percentiles, self.doubt(), none)
     }
 
-    /// What speaks against the figures: the client was the limit in too many rounds, which also says what to do where it
-    /// made errors of its own; too much went wrong; or a round is missing, and what was not observed is not as good as
-    /// the rest.
+    /// What speaks against the figures: the client was the limit in too many rounds, which also says what to do where
+    /// it made errors of its own; too much went wrong; or a round is missing, and what was not observed is not as good
+    /// as the rest.
     fn doubt(&self) -> Option<String> {
         let spoilt = |why: &dyn Fn(&Step) -> Option<String>| {
             let mut spoilt: Vec<String> = self.steps.iter().filter_map(why).collect();

@@ -6,8 +6,9 @@ use fingerpost_record::Outcome;
 use crate::labs::{self, Loaded};
 use crate::view::{Group, Row};
 
-/// The probe, a parameter that its row should have, and what it is called. They are chosen by name, eight of all, and in
-/// this order: which few stand for a machine no property of a probe says, and a new one does not ask to be among them.
+/// The probe, a parameter that its row should have, and what it is called. They are chosen by name, eight of all, and
+/// in this order: which few stand for a machine no property of a probe says, and a new one does not ask to be among
+/// them.
 const KEYS: [(&str, &str, &str); 8] = [
     ("syscall.null", "", "system call"),
     ("switch.ring", "placement=same tasks=2", "context switch"),
