@@ -34,7 +34,7 @@ pub struct Round {
 
 /// Files against one object database.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Duel {
+pub struct StoreRatio {
     /// How files were read.
     pub files: String,
     /// Which object database.
@@ -50,24 +50,25 @@ pub struct Duel {
     pub untrusted: bool,
 }
 
-/// All of a run's duels: each object database against the usual way to read files, the fastest first. Those with all of
-/// the machine's memory come before those with a limit, the larger before the smaller.
-pub fn duels(run: &Run) -> Vec<Duel> {
+/// A run's comparisons of stores: each object database against the usual way to read files, the fastest first. Those
+/// with all of the machine's memory come before those with a limit, the larger before the smaller.
+pub fn store_ratios(run: &Run) -> Vec<StoreRatio> {
     let rows: Vec<&Measurement> = measured(run, "site.round").collect();
-    let mut duels: Vec<Duel> = Vec::new();
+    let mut store_ratios: Vec<StoreRatio> = Vec::new();
     for odb in rows.iter().filter(|m| !is_files(m)) {
         let rest = without_store(&odb.params);
         let opponent = FILES.iter().find_map(|name| {
             rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == rest)
         });
-        duels.extend(opponent.and_then(|files| duel(files, odb, rest)));
+        store_ratios.extend(opponent.and_then(|files| store_ratio(files, odb, rest)));
     }
-    let fastest = |d: &Duel| d.ratio.map_or(0.0, |r| r.value);
-    let least = |d: &Duel| d.params.int("memory").map_or(i64::MIN, |bytes| -bytes);
-    let by =
-        |a: &Duel, b: &Duel| (least(a), &a.params).cmp(&(least(b), &b.params)).then(fastest(b).total_cmp(&fastest(a)));
-    duels.sort_by(by);
-    duels
+    let fastest = |d: &StoreRatio| d.ratio.map_or(0.0, |r| r.value);
+    let least = |d: &StoreRatio| d.params.int("memory").map_or(i64::MIN, |bytes| -bytes);
+    let by = |a: &StoreRatio, b: &StoreRatio| {
+        (least(a), &a.params).cmp(&(least(b), &b.params)).then(fastest(b).total_cmp(&fastest(a)))
+    };
+    store_ratios.sort_by(by);
+    store_ratios
 }
 
 /// The ratio round by round from the start, as more and more has been loaded.
@@ -133,19 +134,19 @@ pub fn warming(run: &Run) -> Vec<Warming> {
     let row = |name: &str, params: &Params| {
         rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == *params).copied()
     };
-    let of = |duel: Duel| {
-        let (files, odb) = (row(&duel.files, &duel.params)?, row(&duel.odb, &duel.params)?);
+    let of = |store_ratio: StoreRatio| {
+        let (files, odb) = (row(&store_ratio.files, &store_ratio.params)?, row(&store_ratio.odb, &store_ratio.params)?);
         let rounds = by_round(files, odb);
         let memory = [files, odb].map(counted);
         (rounds.len() >= LEAST_ROUNDS).then_some(Warming {
-            files: duel.files,
-            odb: duel.odb,
-            params: duel.params,
+            files: store_ratio.files,
+            odb: store_ratio.odb,
+            params: store_ratio.params,
             rounds,
             memory,
         })
     };
-    duels(run).into_iter().filter(|d| from_start(&d.params)).filter_map(of).collect()
+    store_ratios(run).into_iter().filter(|d| from_start(&d.params)).filter_map(of).collect()
 }
 
 fn counted(row: &Measurement) -> Memory {
@@ -291,7 +292,7 @@ fn without_store(params: &Params) -> Params {
 }
 
 /// Pairs the rounds of two rows: the same process group, the same round, hence the same list.
-fn duel(files: &Measurement, odb: &Measurement, params: Params) -> Option<Duel> {
+fn store_ratio(files: &Measurement, odb: &Measurement, params: Params) -> Option<StoreRatio> {
     let pairs = || files.processes.iter().zip(&odb.processes);
     let round = |(f, o): (&f64, &f64)| (*f > 0.0 && *o > 0.0).then(|| Round { files_ns: *f, odb_ns: *o, ratio: f / o });
     let rounds: Vec<Round> = pairs().flat_map(|(f, o)| f.samples.iter().zip(&o.samples).filter_map(round)).collect();
@@ -306,7 +307,7 @@ fn duel(files: &Measurement, odb: &Measurement, params: Params) -> Option<Duel> 
     let groups: Vec<f64> = pairs().filter_map(group).collect();
     let name = |m: &Measurement| m.params.text("store").unwrap_or_default().to_owned();
     let untrusted = [files, odb].iter().any(|row| row.outcome == Outcome::Untrusted);
-    Some(Duel {
+    Some(StoreRatio {
         files: name(files),
         odb: name(odb),
         params,
@@ -351,15 +352,18 @@ mod tests {
         let files: &[f64] = &[417.0, 472.0, 459.0, 389.0, 358.0, 293.0, 363.0, 334.0, 509.0, 485.0, 403.0];
         let odb: &[f64] = &[220.0, 144.0, 103.0, 75.0, 68.0, 69.0, 66.0, 66.0, 72.0, 69.0, 65.0];
         let run = Run { measurements: vec![round("files-open", &[files]), round("lmdb", &[odb])], ..Run::default() };
-        let duels = duels(&run);
-        assert_eq!((duels.len(), duels[0].rounds.len()), (1, TABLE_ROUNDS));
+        let store_ratios = store_ratios(&run);
+        assert_eq!((store_ratios.len(), store_ratios[0].rounds.len()), (1, TABLE_ROUNDS));
         assert!(
-            (duels[0].rounds[0].ratio - 1.895_454_55).abs() < 1e-8
-                && (duels[0].rounds[8].ratio - 7.069_444_44).abs() < 1e-8
+            (store_ratios[0].rounds[0].ratio - 1.895_454_55).abs() < 1e-8
+                && (store_ratios[0].rounds[8].ratio - 7.069_444_44).abs() < 1e-8
         );
-        let best = duels[0].rounds.iter().map(|r| r.ratio).fold(0.0, f64::max);
+        let best = store_ratios[0].rounds.iter().map(|r| r.ratio).fold(0.0, f64::max);
         assert!((best - SOURCE_BEST).abs() < 0.005);
-        assert!((duels[0].ratio.unwrap().value - 5.186_666_67).abs() < 1e-6, "the median of the source's ratios");
+        assert!(
+            (store_ratios[0].ratio.unwrap().value - 5.186_666_67).abs() < 1e-6,
+            "the median of the source's ratios"
+        );
     }
 
     #[test]
@@ -378,11 +382,11 @@ mod tests {
             ],
             ..Run::default()
         };
-        let duels = duels(&run);
-        assert_eq!(duels.iter().map(|d| d.odb.as_str()).collect::<Vec<_>>(), ["lmdb", "sqlite"]);
-        let ratio = duels[0].ratio.unwrap();
+        let store_ratios = store_ratios(&run);
+        assert_eq!(store_ratios.iter().map(|d| d.odb.as_str()).collect::<Vec<_>>(), ["lmdb", "sqlite"]);
+        let ratio = store_ratios[0].ratio.unwrap();
         assert!((ratio.value - 5.0).abs() < 1e-9 && ratio.high < 5.1 && ratio.low > 4.9);
-        assert_eq!(duels[0].files, "files-open");
+        assert_eq!(store_ratios[0].files, "files-open");
     }
 
     #[test]
@@ -451,7 +455,7 @@ mod tests {
         assert!(found[0].sentence.ends_with(told), "{}", found[0].sentence);
         // All of the memory stands first, whatever the names of the parameters.
         let order: Vec<bool> =
-            duels(&loaded(1.5, 15.0, 2 << 20, 900.0)).iter().map(|d| d.params.get("memory").is_some()).collect();
+            store_ratios(&loaded(1.5, 15.0, 2 << 20, 900.0)).iter().map(|d| d.params.get("memory").is_some()).collect();
         assert_eq!(order, [false, true]);
         // A limit that no reader came to is told to be one.
         let unmet = less(&loaded(1.5, 1.5, 64 << 20, 0.0));

@@ -11,7 +11,7 @@ use hyper::{Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::body::{Body, Place};
-use crate::crowd::Member;
+use crate::clients::Client;
 use crate::find::{Finder, Found, Way};
 use crate::request::Request;
 
@@ -35,11 +35,11 @@ fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
 }
 
 /// Answers a request.
-pub(crate) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<Member>) -> io::Result<Response<Body>> {
+pub(crate) async fn answer(finder: &Rc<Finder>, request: &Request, client: &Rc<Client>) -> io::Result<Response<Body>> {
     if hidden(&request.path) {
         return Ok(plain(StatusCode::NOT_FOUND));
     }
-    let found = match finder.find(&request.path, member).await? {
+    let found = match finder.find(&request.path, client).await? {
         Way::Found(found) => found,
         Way::Nothing => return Ok(plain(StatusCode::NOT_FOUND)),
         Way::Folder => {
@@ -54,14 +54,14 @@ pub(crate) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<M
         with_status(StatusCode::NOT_MODIFIED, Body::whole(Bytes::new()))
     } else {
         match wanted_range(request, &tag, modified, size) {
-            None => given(StatusCode::OK, found, 0, size, request, finder, member),
+            None => given(StatusCode::OK, found, 0, size, request, finder, client),
             Some(None) => {
                 let mut response = plain(StatusCode::RANGE_NOT_SATISFIABLE);
                 set(&mut response, header::CONTENT_RANGE, &format!("bytes */{size}"));
                 return Ok(response);
             }
             Some(Some((from, to))) => {
-                let mut response = given(StatusCode::PARTIAL_CONTENT, found, from, to + 1, request, finder, member);
+                let mut response = given(StatusCode::PARTIAL_CONTENT, found, from, to + 1, request, finder, client);
                 set(&mut response, header::CONTENT_RANGE, &format!("bytes {from}-{to}/{size}"));
                 response
             }
@@ -98,7 +98,7 @@ fn given(
     to: u64,
     request: &Request,
     finder: &Rc<Finder>,
-    member: &Rc<Member>,
+    client: &Rc<Client>,
 ) -> Response<Body> {
     let name: &[u8] = if request.path.ends_with(b"/") { b"index.html" } else { &request.path };
     let kind = media_type(name, found.kind);
@@ -114,7 +114,7 @@ fn given(
             };
             // A part of a cell cannot be held against the sum of the whole.
             let sum = found.sum.filter(|_| from == 0 && to == found.size);
-            Body::parts(place, from, to, sum, member.clone())
+            Body::parts(place, from, to, sum, client.clone())
         }
     };
     let mut response = with_status(code, body);

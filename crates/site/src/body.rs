@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Bytes, Frame, SizeHint};
 
-use crate::crowd::Member;
+use crate::clients::Client;
 use crate::find::{Finder, PIECE, add, piece};
 
 /// Where a larger body is read from.
@@ -38,7 +38,7 @@ pub(crate) struct Parts {
     /// The sum so far, and what it must come to. A cell that is changed while it is sent is cut off before its last
     /// piece: no client takes half of the old and half of the new for a whole.
     sum: Option<(u64, u64)>,
-    member: Rc<Member>,
+    client: Rc<Client>,
 }
 
 impl Body {
@@ -46,8 +46,8 @@ impl Body {
         Body::Whole(Some(bytes).filter(|b| !b.is_empty()))
     }
 
-    pub(crate) fn parts(place: Place, at: u64, end: u64, sum: Option<u64>, member: Rc<Member>) -> Body {
-        Body::Parts(Parts { place, at, end, sum: sum.map(|wanted| (0, wanted)), member })
+    pub(crate) fn parts(place: Place, at: u64, end: u64, sum: Option<u64>, client: Rc<Client>) -> Body {
+        Body::Parts(Parts { place, at, end, sum: sum.map(|wanted| (0, wanted)), client })
     }
 }
 
@@ -77,7 +77,7 @@ impl Parts {
                 return Err(changed());
             }
         }
-        self.member.active();
+        self.client.active();
         Ok(room.into())
     }
 }

@@ -12,7 +12,7 @@ use fingerpost_sys::beneath::{Links, Root};
 use fingerpost_sys::sum::checksum;
 use hyper::body::Bytes;
 
-use crate::crowd::Member;
+use crate::clients::Client;
 
 /// What is served.
 pub enum Source {
@@ -83,13 +83,13 @@ impl Finder {
         Ok(Finder { source, reader })
     }
 
-    pub(crate) async fn find(&self, path: &[u8], member: &Member) -> io::Result<Way> {
+    pub(crate) async fn find(&self, path: &[u8], client: &Client) -> io::Result<Way> {
         let inner = path.strip_prefix(b"/").unwrap_or(path);
         let wanted =
             if inner.is_empty() || inner.ends_with(b"/") { [inner, b"index.html"].concat() } else { inner.to_vec() };
         match &self.reader {
             None => self.file(wanted),
-            Some(reader) => self.cell(reader, wanted, member).await,
+            Some(reader) => self.cell(reader, wanted, client).await,
         }
     }
 
@@ -135,7 +135,7 @@ impl Finder {
         }))
     }
 
-    async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>, member: &Member) -> io::Result<Way> {
+    async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>, client: &Client) -> io::Result<Way> {
         let mut room = vec![0; PIECE];
         let Some(first) = self.part(&path, 0, &mut room)? else {
             return Ok(match reader.borrow_mut().entry(&path) {
@@ -167,7 +167,7 @@ impl Finder {
                 }
                 _ => return Err(io::Error::other("the cell changed while it was read")),
             }
-            member.active();
+            client.active();
             // Others are served meanwhile.
             tokio::task::yield_now().await;
         }

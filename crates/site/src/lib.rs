@@ -6,7 +6,7 @@
 
 mod answer;
 mod body;
-mod crowd;
+mod clients;
 mod find;
 mod request;
 
@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use body::Body;
-use crowd::{Crowd, Member};
+use clients::{Client, Clients};
 use find::Finder;
 pub use find::Source;
 
@@ -77,7 +77,7 @@ pub fn serve(listener: &TcpListener, source: &Arc<Source>, stop: &dyn Fn() -> bo
 /// One worker: an event loop with a reader of its own.
 fn work(listener: TcpListener, source: Arc<Source>, most: usize, ended: &AtomicBool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (finder, crowd) = (Rc::new(Finder::new(source)?), Rc::new(Crowd::new(most)));
+    let (finder, clients) = (Rc::new(Finder::new(source)?), Rc::new(Clients::new(most)));
     let local = LocalSet::new();
     local.block_on(&runtime, async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -85,7 +85,9 @@ fn work(listener: TcpListener, source: Arc<Source>, most: usize, ended: &AtomicB
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => drop(tokio::task::spawn_local(converse(stream, finder.clone(), crowd.clone()))),
+                    Ok((stream, _)) => {
+                        drop(tokio::task::spawn_local(converse(stream, finder.clone(), clients.clone())));
+                    }
                     // Out of descriptors: a connection that ends will give one back.
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
@@ -93,7 +95,7 @@ fn work(listener: TcpListener, source: Arc<Source>, most: usize, ended: &AtomicB
                     if ended.load(Ordering::Relaxed) {
                         return Ok(());
                     }
-                    crowd.sweep(IDLE);
+                    clients.sweep(IDLE);
                 }
             }
         }
@@ -101,13 +103,13 @@ fn work(listener: TcpListener, source: Arc<Source>, most: usize, ended: &AtomicB
 }
 
 /// One connection: requests and answers in turn.
-async fn converse(stream: TcpStream, finder: Rc<Finder>, crowd: Rc<Crowd>) {
-    let member = crowd.join();
+async fn converse(stream: TcpStream, finder: Rc<Finder>, clients: Rc<Clients>) {
+    let client = clients.join();
     let _ = stream.set_nodelay(true);
-    let mine = member.clone();
+    let mine = client.clone();
     let service = hyper::service::service_fn(move |request| {
-        let (finder, member) = (finder.clone(), mine.clone());
-        async move { Ok::<_, Infallible>(reply(&finder, &member, &request).await) }
+        let (finder, client) = (finder.clone(), mine.clone());
+        async move { Ok::<_, Infallible>(reply(&finder, &client, &request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -120,15 +122,15 @@ async fn converse(stream: TcpStream, finder: Rc<Finder>, crowd: Rc<Crowd>) {
     tokio::select! {
         // A client that breaks off or talks nonsense is answered by hyper, and is nobody's trouble.
         _ = connection => {}
-        () = member.told_to_go() => {}
+        () = client.told_to_go() => {}
     }
-    crowd.leave(&member);
+    clients.leave(&client);
 }
 
-async fn reply(finder: &Rc<Finder>, member: &Rc<Member>, request: &hyper::Request<Incoming>) -> Response<Body> {
-    member.active();
+async fn reply(finder: &Rc<Finder>, client: &Rc<Client>, request: &hyper::Request<Incoming>) -> Response<Body> {
+    client.active();
     match request::read(request) {
-        Ok(request) => answer::answer(finder, &request, member)
+        Ok(request) => answer::answer(finder, &request, client)
             .await
             .unwrap_or_else(|_| answer::plain(StatusCode::INTERNAL_SERVER_ERROR)),
         Err(status) => answer::plain(status),

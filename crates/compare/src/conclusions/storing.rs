@@ -122,16 +122,17 @@ fn ratios() -> Vec<f64> {
 }
 
 fn faster(run: &Run) -> Option<Judged> {
-    let duels = site::duels(run);
-    let best = duels.iter().filter_map(|d| Some((d, d.ratio?))).max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let (duel, ratio) = best;
-    let memory = duel
+    let store_ratios = site::store_ratios(run);
+    let best =
+        store_ratios.iter().filter_map(|d| Some((d, d.ratio?))).max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let (store_ratio, ratio) = best;
+    let memory = store_ratio
         .params
         .int("memory")
         .map_or(String::new(), |bytes| format!(" with {} of memory", Unit::Bytes.format(bytes as f64)));
-    let rounds: Vec<f64> = duel.rounds.iter().take(site::TABLE_ROUNDS).map(|round| round.ratio).collect();
+    let rounds: Vec<f64> = store_ratio.rounds.iter().take(site::TABLE_ROUNDS).map(|round| round.ratio).collect();
     let most = rounds.iter().copied().fold(0.0, f64::max);
-    let of = format!("{} is {:.2} times as fast as {}{memory}", duel.odb, ratio.value, duel.files);
+    let of = format!("{} is {:.2} times as fast as {}{memory}", store_ratio.odb, ratio.value, store_ratio.files);
     let figure =
         format!("{of} ({:.2} to {:.2}), {most:.2} times in the best of {} rounds", ratio.low, ratio.high, rounds.len());
     // “Up to” is the best of as many rounds as the source has: of more of them one might be as good by chance.
@@ -150,7 +151,7 @@ fn warming(run: &Run) -> Option<Judged> {
     let Some(course) = unlimited().find(|w| w.odb == site::LOADED).or(unlimited().next()).or(found.first()) else {
         let loaded = "the rounds here begin when everything that is read has been loaded; `--set state=warming` \
             measures from the start";
-        return (!site::duels(run).is_empty()).then(|| Judged::not(loaded));
+        return (!site::store_ratios(run).is_empty()).then(|| Judged::not(loaded));
     };
     let (first, last) = (site::mean(&course.rounds[..course.rounds.len() / 3]), course.last());
     let (before, after) = (first.value, last.value);

@@ -241,7 +241,7 @@ fn together(course: &mut Course, prepared: &Prepared, access: Access, count: usi
         }
         let mut rate = 0.0;
         for reader in &mut readers {
-            match numbers(&reader.hear()?).as_slice() {
+            match numbers(&reader.read_answer()?).as_slice() {
                 [ns, pages] if *ns > 0.0 => rate += pages * 1e9 / ns,
                 _ => return Err(LabError::Failed("a reader told no pages".to_owned())),
             }

@@ -79,7 +79,7 @@ impl Course<'_, '_, '_> {
             };
             let time = |list: &u64| {
                 reader.order(&format!("round {list} {}", contest.urls))?;
-                let answer = numbers(&reader.hear_until(&mut enough)?);
+                let answer = numbers(&reader.read_answer_until(&mut enough)?);
                 let ns = answer.first().copied().ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))?;
                 Ok(ns / contest.per as f64)
             };

@@ -142,17 +142,17 @@ pub struct AtOnce {
 
 /// Looks through windows while the service is watched: which sockets answer, by the descriptors that are open then.
 #[derive(Debug, Default)]
-pub struct Looker {
+pub struct Answerers {
     answering: Answering,
     /// Whether a descriptor told that a socket answers, by the kernel's address; kept where not, too, so that it is not
     /// looked up again.
     known: HashMap<u64, bool>,
 }
 
-impl Looker {
+impl Answerers {
     /// For a service that answers there.
-    pub fn new(answering: Answering) -> Looker {
-        Looker { answering, known: HashMap::default() }
+    pub fn new(answering: Answering) -> Answerers {
+        Answerers { answering, known: HashMap::default() }
     }
 
     /// Where the service listens, and what was learned so far.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::answering::{Answering, AtOnce, Looker};
+use super::answering::{Answerers, Answering, AtOnce};
 use super::source::{self, Source};
 use super::taking::MOST_EVENTS;
 use crate::population::Population;
@@ -14,7 +14,7 @@ use crate::population::Population;
 /// service the same.
 pub struct Counter {
     source: Box<dyn Source + Send>,
-    looker: Looker,
+    answerers: Answerers,
     population: Population,
     begun: Instant,
 }
@@ -49,7 +49,7 @@ impl Counter {
         }
         Ok(Counter {
             source: source::open(MOST_EVENTS)?,
-            looker: Looker::new(answering),
+            answerers: Answerers::new(answering),
             population,
             begun: Instant::now(),
         })
@@ -64,7 +64,7 @@ impl Counter {
         // Children that came meanwhile are the service's too.
         self.population.look(self.begun.elapsed().as_secs_f64(), false);
         let population = &self.population;
-        let AtOnce { latencies, .. } = self.looker.look(&window, |pid| population.processes.contains_key(&pid));
+        let AtOnce { latencies, .. } = self.answerers.look(&window, |pid| population.processes.contains_key(&pid));
         let length = Duration::from_nanos(window.end.saturating_sub(window.start));
         Ok((window.lost == 0).then_some(Counted { latencies, length }))
     }

@@ -13,7 +13,7 @@ use fingerpost_sys::sample;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::answering::{Answering, AtOnce, Looker};
+use super::answering::{Answerers, Answering, AtOnce};
 use super::event::{Event, What};
 use super::pace::Pace;
 use super::source::{Source, Window};
@@ -68,7 +68,7 @@ pub struct Taking {
     /// The parent of each process that was seen; 0 where it had ended.
     parents: HashMap<i32, i32>,
     own: i32,
-    looker: Option<Looker>,
+    answerers: Option<Answerers>,
     mappings: Mappings,
     /// The control group of each process that is not the service's.
     groups: HashMap<i32, String>,
@@ -136,7 +136,7 @@ impl Taking {
             kept: 0,
             parents: HashMap::new(),
             own,
-            looker: None,
+            answerers: None,
             mappings: Mappings::default(),
             groups: HashMap::new(),
             length: None,
@@ -158,13 +158,13 @@ impl Taking {
         self.stamps = known.stamps;
         self.stacks = known.service.is_some().then(InWindows::open);
         self.hardware = known.service.is_some().then(Counters::open);
-        self.looker = known.service.map(Looker::new);
+        self.answerers = known.service.map(Answerers::new);
         (self.length, self.begun) = (known.length, Instant::now());
         self.lately = known.lately.map(|sender| (sender, Instant::now(), 0));
         if let Some(latency) = known.latency {
             self.pace.expect(latency);
         }
-        if self.looker.is_some() {
+        if self.answerers.is_some() {
             self.pace.spare();
         }
         if known.quota {
@@ -290,7 +290,7 @@ impl Taking {
     /// What a window tells of a service at once: how long its requests take, which sockets answer, and who else was
     /// there.
     fn look(&mut self, window: &Window, seen: &Pids, open: Duration, population: &Population) {
-        let Some(looker) = &mut self.looker else { return };
+        let Some(answerers) = &mut self.answerers else { return };
         let parents = &self.parents;
         let known = |pid: &i32| population.processes.contains_key(pid);
         let (ours, others): (Pids, Pids) =
@@ -298,7 +298,7 @@ impl Taking {
         for pid in others {
             self.groups.entry(pid).or_insert_with(|| members::group_of(pid).unwrap_or_default());
         }
-        let AtOnce { latencies, cut, cut_after } = looker.look(window, |pid| ours.contains(&pid));
+        let AtOnce { latencies, cut, cut_after } = answerers.look(window, |pid| ours.contains(&pid));
         let p99 = latencies.get((latencies.len() * 99 / 100).min(latencies.len().saturating_sub(1))).copied();
         if !latencies.is_empty() || cut > 0 {
             self.pace.learn_cut(cut_after);
@@ -405,8 +405,8 @@ impl Taking {
         let others = self.groups.iter().filter(|(_, group)| !group.is_empty() && !of_service.contains(*group));
         let parents = self.parents.iter().map(|(&pid, &parent)| (pid, parent));
         Recorded {
-            service: self.looker.as_ref().map(Looker::ends),
-            cpus: if self.looker.is_some() { allowed_to_all(population) } else { Vec::new() },
+            service: self.answerers.as_ref().map(Answerers::ends),
+            cpus: if self.answerers.is_some() { allowed_to_all(population) } else { Vec::new() },
             groups: others.map(|(&pid, group)| (pid, members::short(group))).collect(),
             source: self.source.describe(),
             roles: population.roles.clone(),

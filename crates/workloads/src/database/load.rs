@@ -160,7 +160,7 @@ impl Generator {
         let elapsed = step.end - step.start;
         let latencies = latencies.counted();
         let median = quantile(&latencies, 0.5).unwrap_or(0);
-        let stalls = stalls::find(&slots, step.slot.as_nanos() as u64, median, order.clients, &watched.glimpses);
+        let stalls = stalls::find(&slots, step.slot.as_nanos() as u64, median, order.clients, &watched.samples);
         let cpus = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
         let cpu_seconds = match self.load.target {
             // Client and server are one process: what the server needs is not the client's.

@@ -5,7 +5,7 @@ use crate::stalls::{Finder, Notes, Reason, Stall, Threads};
 
 /// What the watcher saw at one moment at which nothing completed. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Glimpse {
+pub struct Sample {
     /// After the step's start.
     pub at: u64,
     /// How much later than asked for the watcher itself was woken: it got no CPU.
@@ -19,8 +19,8 @@ pub struct Glimpse {
 /// The stalls in counts of completions per slot.
 ///
 /// `slots` covers the step from its start, each `slot` nanoseconds; `median` is the median latency in nanoseconds.
-pub fn find(slots: &[u32], slot: u64, median: u64, clients: usize, glimpses: &[Glimpse]) -> Vec<Stall> {
-    let mut finder = Finder::new(0, Seen { clients, glimpses });
+pub fn find(slots: &[u32], slot: u64, median: u64, clients: usize, samples: &[Sample]) -> Vec<Stall> {
+    let mut finder = Finder::new(0, Seen { clients, samples });
     finder.set_median(median);
     for at in (0..slots.len()).filter(|at| slots[*at] > 0) {
         finder.completed(at as u64 * slot);
@@ -32,15 +32,15 @@ pub fn find(slots: &[u32], slot: u64, median: u64, clients: usize, glimpses: &[G
 /// What the watcher saw over the whole step.
 struct Seen<'a> {
     clients: usize,
-    glimpses: &'a [Glimpse],
+    samples: &'a [Sample],
 }
 
 impl Notes for Seen<'_> {
     /// The most likely reason of those that can be told from here.
     fn reason(&mut self, from: u64, to: u64) -> Reason {
-        let meanwhile = |g: &&Glimpse| g.at >= from && g.at.saturating_sub(g.late) <= to;
-        let meanwhile: Vec<&Glimpse> = self.glimpses.iter().filter(meanwhile).collect();
-        let sum = |of: fn(&Glimpse) -> u64| meanwhile.iter().map(|g| of(g)).sum::<u64>();
+        let meanwhile = |g: &&Sample| g.at >= from && g.at.saturating_sub(g.late) <= to;
+        let meanwhile: Vec<&Sample> = self.samples.iter().filter(meanwhile).collect();
+        let sum = |of: fn(&Sample) -> u64| meanwhile.iter().map(|g| of(g)).sum::<u64>();
         let (stolen, late) = (sum(|g| g.stolen), sum(|g| g.late));
         if stolen > (to - from) / 2 {
             return Reason::Stolen(stolen);
@@ -95,16 +95,14 @@ mod tests {
     #[test]
     fn the_reason_is_what_was_seen_meanwhile() {
         let slots = vec![0; 100];
-        let glimpse = |at| Glimpse { at: at * MS, ..Glimpse::default() };
-        let why = |g: Glimpse| find(&slots, MS, 0, 2, &[g])[0].why.to_string();
-        assert!(why(Glimpse { stolen: 80 * MS, ..glimpse(50) }).contains("host took 80 ms"));
-        assert!(why(Glimpse { late: 90 * MS, ..glimpse(100) }).contains("got no CPU for 90 ms"));
-        assert!(
-            why(Glimpse { server: vec![('D', 1), ('S', 3)], ..glimpse(50) }).contains("1 thread waiting for a disk")
-        );
-        assert!(why(Glimpse { server: vec![('R', 2)], ..glimpse(50) }).contains("2 threads running"));
-        assert!(why(Glimpse { server: vec![('S', 9)], ..glimpse(50) }).contains("asleep"));
+        let sample = |at| Sample { at: at * MS, ..Sample::default() };
+        let why = |g: Sample| find(&slots, MS, 0, 2, &[g])[0].why.to_string();
+        assert!(why(Sample { stolen: 80 * MS, ..sample(50) }).contains("host took 80 ms"));
+        assert!(why(Sample { late: 90 * MS, ..sample(100) }).contains("got no CPU for 90 ms"));
+        assert!(why(Sample { server: vec![('D', 1), ('S', 3)], ..sample(50) }).contains("1 thread waiting for a disk"));
+        assert!(why(Sample { server: vec![('R', 2)], ..sample(50) }).contains("2 threads running"));
+        assert!(why(Sample { server: vec![('S', 9)], ..sample(50) }).contains("asleep"));
         // What was seen at another time says nothing.
-        assert_eq!(why(Glimpse { stolen: 1000 * MS, ..glimpse(7000) }), "all 2 clients were waiting for the server");
+        assert_eq!(why(Sample { stolen: 1000 * MS, ..sample(7000) }), "all 2 clients were waiting for the server");
     }
 }

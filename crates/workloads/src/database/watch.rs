@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use fingerpost_sys::procfs::{Paths, process, system};
 use fingerpost_sys::system::{own_cpu_time, ticks_per_second};
 
-use crate::database::stalls::Glimpse;
+use crate::database::stalls::Sample;
 use crate::stalls::shortest_ns;
 
 /// How often it looks. A look reads a counter for each client: some microseconds.
 const TICK: Duration = Duration::from_millis(10);
 /// It looks closer at most this often in a step, because looking costs.
-const MOST_GLIMPSES: usize = 500;
+const MOST_SAMPLES: usize = 500;
 
 /// A counter in a cache line of its own, of what a client completed, for the watcher to read.
 #[repr(align(128))]
@@ -37,7 +37,7 @@ pub struct Watched {
     /// Share of all CPU time of the machine that was spent working.
     pub busy: f64,
     /// Moments at which nothing completed.
-    pub glimpses: Vec<Glimpse>,
+    pub samples: Vec<Sample>,
 }
 
 impl<'a> Watch<'a> {
@@ -67,9 +67,9 @@ impl<'a> Watch<'a> {
             if completed != last {
                 (last, last_change) = (completed, now);
             }
-            if (quiet || late > TICK) && watched.glimpses.len() < MOST_GLIMPSES {
+            if (quiet || late > TICK) && watched.samples.len() < MOST_SAMPLES {
                 let steal = self.machine().map_or(stolen, |m| m.steal);
-                watched.glimpses.push(Glimpse {
+                watched.samples.push(Sample {
                     at: (now - start).as_nanos() as u64,
                     late: if late > TICK { late.as_nanos() as u64 } else { 0 },
                     stolen: steal.saturating_sub(stolen) * 1_000_000_000 / ticks_per_second(),
@@ -130,10 +130,10 @@ mod tests {
         let me = [std::process::id() as i32];
         let start = Instant::now();
         let watched = Watch::new(&me, &progress).until(start, start + Duration::from_millis(60));
-        assert!(!watched.glimpses.is_empty());
+        assert!(!watched.samples.is_empty());
         // This thread, at the least, was running when it looked.
         assert!(
-            watched.glimpses.iter().any(|g| g.server.iter().any(|(state, n)| *state == 'R' && *n > 0)),
+            watched.samples.iter().any(|g| g.server.iter().any(|(state, n)| *state == 'R' && *n > 0)),
             "{watched:?}"
         );
         assert!((0.0..=1.0).contains(&watched.busy));

@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The process: `STORE SOURCE LIST [CPU]`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let failed = |why: String| format!("{REFUSED}{}", why.replace('\n', " "));
-    let mut server = match Desk::new(&args) {
+    let mut server = match State::new(&args) {
         Ok(server) => server,
         Err(why) => {
             answer(&failed(why));
@@ -73,7 +73,7 @@ impl Seen {
 }
 
 /// What the process has.
-struct Desk {
+struct State {
     access: Access,
     source: PathBuf,
     pages: Vec<Page>,
@@ -104,8 +104,8 @@ impl Buffer {
     }
 }
 
-impl Desk {
-    fn new(args: &[OsString]) -> Result<Desk, String> {
+impl State {
+    fn new(args: &[OsString]) -> Result<State, String> {
         let [store, source, list, cpu @ ..] = args else { return Err("it takes STORE SOURCE LIST [CPU]".to_owned()) };
         let access: Access = store.to_str().unwrap_or_default().parse()?;
         if let Some(cpu) = cpu.first().and_then(|c| c.to_str()?.parse::<usize>().ok()) {
@@ -115,7 +115,7 @@ impl Desk {
         let largest = pages.iter().map(|p| p.size).max().ok_or("the site has no pages")?;
         let contestant = Some(access.open(Path::new(source), None)?);
         // One more than the largest page: a read that fills the buffer was not whole.
-        Ok(Desk {
+        Ok(State {
             access,
             source: source.into(),
             pages,
@@ -256,7 +256,7 @@ impl Reader {
         command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
         let link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(failed)?;
         let mut reader = Reader { access, link };
-        match reader.hear() {
+        match reader.read_answer() {
             Ok(word) if word == "ready" => Ok(reader),
             Ok(word) => Err(WorkloadError::Failed(format!("a reader said “{word}”"))),
             // It never was open: this contestant is not available here.
@@ -287,13 +287,13 @@ impl Reader {
     }
 
     /// Waits for an answer.
-    pub fn hear(&mut self) -> Result<String, WorkloadError> {
+    pub fn read_answer(&mut self) -> Result<String, WorkloadError> {
         self.link.line(None).map_err(|why| self.lost(why))
     }
 
     /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is
     /// to be stopped then.
-    pub fn hear_until(&mut self, enough: &mut dyn FnMut() -> Option<String>) -> Result<String, WorkloadError> {
+    pub fn read_answer_until(&mut self, enough: &mut dyn FnMut() -> Option<String>) -> Result<String, WorkloadError> {
         loop {
             if let Some(why) = enough() {
                 return Err(WorkloadError::Failed(why));
@@ -308,7 +308,7 @@ impl Reader {
     /// Gives an order, and the numbers of the answer.
     pub fn ask(&mut self, line: &str) -> Result<Vec<f64>, WorkloadError> {
         self.order(line)?;
-        Ok(numbers(&self.hear()?))
+        Ok(numbers(&self.read_answer()?))
     }
 
     /// Ends the process.

@@ -8,26 +8,26 @@ use crate::untrusted::doubted;
 
 /// How the fastest database compares with files, and what less memory makes of it.
 pub fn answers(run: &Run) -> Vec<String> {
-    let (duels, less) = (site::duels(run), site::less(run));
+    let (store_ratios, less) = (site::store_ratios(run), site::less(run));
     // Where memory was limited in a part of the rounds, the answer is that of the others, and what the limit makes
     // of it comes after it.
-    let duel = duels.iter().min_by_key(|duel| duel.params.get("memory").is_some());
+    let store_ratio = store_ratios.iter().min_by_key(|store_ratio| store_ratio.params.get("memory").is_some());
     let less = less.first().map(|less| doubted(format!("{}.", less.sentence), run, "site."));
-    duel.and_then(contest).into_iter().chain(less).collect()
+    store_ratio.and_then(contest).into_iter().chain(less).collect()
 }
 
 /// The fastest database against files: how many times as fast, with the interval.
-fn contest(duel: &site::Duel) -> Option<String> {
-    let ratio = duel.ratio?;
+fn contest(store_ratio: &site::StoreRatio) -> Option<String> {
+    let ratio = store_ratio.ratio?;
     let told = |value: f64, low: f64, high: f64| {
         format!("{} times ({}–{})", significant(value), significant(low), significant(high))
     };
     // Which of several it is; the kind's own name says nothing more.
     let which = |name: &str, kind: &str| if name == kind { String::new() } else { format!(" ({name})") };
-    let (files, odb) = (which(&duel.files, "files"), which(&duel.odb, "object-database"));
-    let limit = duel.params.int("memory").map(|bytes| Unit::Bytes.format(bytes as f64));
+    let (files, odb) = (which(&store_ratio.files, "files"), which(&store_ratio.odb, "object-database"));
+    let limit = store_ratio.params.int("memory").map(|bytes| Unit::Bytes.format(bytes as f64));
     let with = limit.map_or(String::new(), |limit| format!(" with {limit} of memory"));
-    let doubt = if duel.untrusted { " (untrusted)" } else { "" };
+    let doubt = if store_ratio.untrusted { " (untrusted)" } else { "" };
     Some(if ratio.low > 1.0 {
         let times = told(ratio.value, ratio.low, ratio.high);
         format!("Pages come {times} as fast from the object database{odb} as from files{files}{with}{doubt}.")
@@ -52,7 +52,7 @@ mod tests {
     fn the_site_has_its_ratio_as_a_headline() {
         let answers = View::of(&source_run()).answers;
         assert!(!answers.iter().any(|a| a.contains('\u{1b}')), "{answers:?}");
-        let duel = |value: f64, low: f64, high: f64| site::Duel {
+        let store_ratio = |value: f64, low: f64, high: f64| site::StoreRatio {
             files: "files-open".into(),
             odb: "lmdb".into(),
             params: Params::new(),
@@ -61,19 +61,19 @@ mod tests {
             untrusted: false,
         };
         assert!(
-            contest(&duel(27.0, 25.0, 29.0))
+            contest(&store_ratio(27.0, 25.0, 29.0))
                 .unwrap()
                 .starts_with("Pages come 27.00 times (25.00–29.00) as fast from the object database")
         );
         assert!(
-            contest(&duel(0.5, 0.4, 0.6))
+            contest(&store_ratio(0.5, 0.4, 0.6))
                 .unwrap()
                 .starts_with("Pages come 2.000 times (1.667–2.500) as fast from files")
         );
-        assert!(contest(&duel(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
-        let doubted = contest(&site::Duel { untrusted: true, ..duel(0.5, 0.4, 0.6) });
+        assert!(contest(&store_ratio(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
+        let doubted = contest(&site::StoreRatio { untrusted: true, ..store_ratio(0.5, 0.4, 0.6) });
         assert!(doubted.unwrap().ends_with("object database (lmdb) (untrusted)."));
-        let limited = site::Duel { params: Params::new().with("memory", 8 << 20), ..duel(1.0, 0.9, 1.1) };
+        let limited = site::StoreRatio { params: Params::new().with("memory", 8 << 20), ..store_ratio(1.0, 0.9, 1.1) };
         assert!(
             contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"),
             "{:?}",

@@ -16,20 +16,25 @@ pub fn derived(run: &Run) -> Vec<Derived> {
 }
 
 fn rounds(run: &Run) -> Vec<Derived> {
-    let duels = site::duels(run);
+    let store_ratios = site::store_ratios(run);
     let mut all = Vec::new();
     // The fastest comes first of its kind, and is the one of the source's table.
-    for duel in duels.chunk_by(|a, b| a.params == b.params).filter_map(|kind| kind.first()) {
-        for (i, round) in duel.rounds.iter().take(TABLE_ROUNDS).enumerate() {
-            let params = || told(&duel.params, [("files", &duel.files), ("odb", &duel.odb), ("round", &(i + 1))]);
+    for store_ratio in store_ratios.chunk_by(|a, b| a.params == b.params).filter_map(|kind| kind.first()) {
+        for (i, round) in store_ratio.rounds.iter().take(TABLE_ROUNDS).enumerate() {
+            let params = || {
+                told(
+                    &store_ratio.params,
+                    [("files", &store_ratio.files), ("odb", &store_ratio.odb), ("round", &(i + 1))],
+                )
+            };
             all.push(OF.exact("site.round_files", params(), NS, round.files_ns));
             all.push(OF.exact("site.round_odb", params(), NS, round.odb_ns));
             all.push(OF.exact("site.round_ratio", params(), RATIO, round.ratio));
         }
     }
-    for duel in &duels {
-        let params = told(&duel.params, [("files", &duel.files), ("odb", &duel.odb)]);
-        all.extend(duel.ratio.map(|e| OF.estimated("site.ratio", params, RATIO, e)));
+    for store_ratio in &store_ratios {
+        let params = told(&store_ratio.params, [("files", &store_ratio.files), ("odb", &store_ratio.odb)]);
+        all.extend(store_ratio.ratio.map(|e| OF.estimated("site.ratio", params, RATIO, e)));
     }
     all
 }

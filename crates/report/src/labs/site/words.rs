@@ -64,23 +64,26 @@ pub const COLUMNS: [&str; 3] = ["File system", "Object db", "fs/odb"];
 impl SiteView {
     /// What a run has to say.
     pub fn of(run: &Run) -> SiteView {
-        let duels = site::duels(run);
-        let kinds: Vec<&Params> = duels.iter().map(|d| &d.params).collect();
+        let store_ratios = site::store_ratios(run);
+        let kinds: Vec<&Params> = store_ratios.iter().map(|d| &d.params).collect();
         let mut tables: Vec<RoundTable> = Vec::new();
         let mut seen = Vec::new();
-        for duel in &duels {
+        for store_ratio in &store_ratios {
             // The fastest comes first of its kind.
-            if seen.contains(&&duel.params) {
+            if seen.contains(&&store_ratio.params) {
                 continue;
             }
-            seen.push(&duel.params);
-            let rows = duel.rounds.iter().take(TABLE_ROUNDS);
+            seen.push(&store_ratio.params);
+            let rows = store_ratio.rounds.iter().take(TABLE_ROUNDS);
             let cells = |r: &site::Round| {
                 [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)]
             };
-            tables.push(RoundTable { title: name(duel, &duel.params.to_string()), rows: rows.map(cells).collect() });
+            tables.push(RoundTable {
+                title: name(store_ratio, &store_ratio.params.to_string()),
+                rows: rows.map(cells).collect(),
+            });
         }
-        let ratios = duels.iter().map(|d| RatioLine {
+        let ratios = store_ratios.iter().map(|d| RatioLine {
             name: name(d, &apart(&d.params, &kinds)),
             ratio: d.ratio.as_ref().map_or("–".to_owned(), ratio),
             rounds: d.rounds.len(),
@@ -227,9 +230,9 @@ fn with_less_memory(all: &[site::Warming], less: &site::Less) -> Chart {
     course(&of, Some("Files / object database with all memory and with less, round by round from the start"))
 }
 
-fn name(duel: &site::Duel, params: &str) -> String {
+fn name(store_ratio: &site::StoreRatio, params: &str) -> String {
     let params = if params.is_empty() { String::new() } else { format!(" ({params})") };
-    clean(&format!("{} / {}{params}", duel.files, duel.odb)).into_owned()
+    clean(&format!("{} / {}{params}", store_ratio.files, store_ratio.odb)).into_owned()
 }
 
 fn ratio(e: &Estimate) -> String {

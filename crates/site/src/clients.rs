@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// One connection.
-pub(crate) struct Member {
+pub(crate) struct Client {
     /// When its client last asked for something or took a piece of an answer.
     last: Cell<Instant>,
     /// Told when it has to go.
     out: Notify,
 }
 
-impl Member {
+impl Client {
     /// Its client did something.
     pub(crate) fn active(&self) {
         self.last.set(Instant::now());
@@ -27,41 +27,41 @@ impl Member {
 }
 
 /// All of them.
-pub(crate) struct Crowd {
-    members: RefCell<Vec<Rc<Member>>>,
+pub(crate) struct Clients {
+    all: RefCell<Vec<Rc<Client>>>,
     most: usize,
 }
 
-impl Crowd {
-    pub(crate) fn new(most: usize) -> Crowd {
-        Crowd { members: RefCell::default(), most: most.max(1) }
+impl Clients {
+    pub(crate) fn new(most: usize) -> Clients {
+        Clients { all: RefCell::default(), most: most.max(1) }
     }
 
     /// Takes a connection in. Where there are too many, the one that did nothing for longest goes: whoever only holds
     /// connections loses them to those who ask for something.
-    pub(crate) fn join(&self) -> Rc<Member> {
-        let mut members = self.members.borrow_mut();
-        if members.len() >= self.most
-            && let Some(longest) = (0..members.len()).min_by_key(|&i| members[i].last.get())
+    pub(crate) fn join(&self) -> Rc<Client> {
+        let mut all = self.all.borrow_mut();
+        if all.len() >= self.most
+            && let Some(longest) = (0..all.len()).min_by_key(|&i| all[i].last.get())
         {
-            members.swap_remove(longest).out.notify_one();
+            all.swap_remove(longest).out.notify_one();
         }
-        let member = Rc::new(Member { last: Cell::new(Instant::now()), out: Notify::new() });
-        members.push(member.clone());
-        member
+        let client = Rc::new(Client { last: Cell::new(Instant::now()), out: Notify::new() });
+        all.push(client.clone());
+        client
     }
 
     /// It has ended.
-    pub(crate) fn leave(&self, member: &Rc<Member>) {
-        self.members.borrow_mut().retain(|m| !Rc::ptr_eq(m, member));
+    pub(crate) fn leave(&self, client: &Rc<Client>) {
+        self.all.borrow_mut().retain(|m| !Rc::ptr_eq(m, client));
     }
 
     /// Ends those that did nothing for this long.
     pub(crate) fn sweep(&self, idle: Duration) {
-        self.members.borrow_mut().retain(|member| {
-            let stays = member.last.get().elapsed() < idle;
+        self.all.borrow_mut().retain(|client| {
+            let stays = client.last.get().elapsed() < idle;
             if !stays {
-                member.out.notify_one();
+                client.out.notify_one();
             }
             stays
         });
@@ -74,18 +74,18 @@ mod tests {
 
     #[test]
     fn the_idlest_goes() {
-        let crowd = Crowd::new(2);
-        let (first, second) = (crowd.join(), crowd.join());
+        let clients = Clients::new(2);
+        let (first, second) = (clients.join(), clients.join());
         first.active();
-        let third = crowd.join();
-        let left: Vec<_> = crowd.members.borrow().iter().map(Rc::as_ptr).collect();
+        let third = clients.join();
+        let left: Vec<_> = clients.all.borrow().iter().map(Rc::as_ptr).collect();
         assert!(
             left.contains(&Rc::as_ptr(&first))
                 && left.contains(&Rc::as_ptr(&third))
                 && !left.contains(&Rc::as_ptr(&second))
         );
-        crowd.leave(&first);
-        crowd.sweep(Duration::ZERO);
-        assert!(crowd.members.borrow().is_empty());
+        clients.leave(&first);
+        clients.sweep(Duration::ZERO);
+        assert!(clients.all.borrow().is_empty());
     }
 }
