@@ -101,23 +101,14 @@ fn mean_of(a: &Figure, b: &Figure) -> Figure {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Better, Estimate, Measurement, Run, Unit};
+    use fingerpost_record::{Better, Estimate, Run, Unit};
 
     use super::*;
     use crate::{Options, compare, import, references};
 
     fn own() -> Run {
         let row = |probe: &str, value: f64| {
-            let mut row = Measurement::without_figure(
-                probe,
-                1,
-                Params::new(),
-                Unit::Nanoseconds,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            );
-            row.reason = None;
+            let mut row = fingerpost_record::fixture::row(probe, Params::new(), Unit::Nanoseconds, Better::Lower);
             row.estimate = Some(Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 });
             row
         };

@@ -106,20 +106,11 @@ mod tests {
             counters: [("max".to_owned(), max), ("missed".to_owned(), missed)].into(),
             ..Process::default()
         };
-        let none = Measurement::without_figure(
-            "database.desktop",
-            1,
-            params,
-            Unit::Nanoseconds,
-            Better::Lower,
-            Outcome::Measured,
-            String::new(),
-        );
+        let none = fingerpost_record::fixture::row("database.desktop", params, Unit::Nanoseconds, Better::Lower);
         Measurement {
             estimate: Some(Estimate { value, low: value * 0.9, high: value * 1.2, confidence: 0.95 }),
             percentiles: Some(Percentiles { p50: value, p90: 2.0 * value, p99: 3.0 * value }),
             processes: vec![process(4.0 * value, 1.0), process(9.0 * value, 2.0)],
-            reason: None,
             ..none
         }
     }

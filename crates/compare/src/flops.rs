@@ -166,15 +166,7 @@ mod tests {
     use fingerpost_record::{Better, Params, Process, Unit};
 
     fn row(probe: &str, params: Params, value: f64) -> Measurement {
-        let mut row = Measurement::without_figure(
-            probe,
-            1,
-            params,
-            Unit::FlopPerSecond,
-            Better::Higher,
-            Outcome::Measured,
-            String::new(),
-        );
+        let mut row = fingerpost_record::fixture::row(probe, params, Unit::FlopPerSecond, Better::Higher);
         row.estimate = Some(Estimate { value, low: value, high: value, confidence: 0.95 });
         row
     }

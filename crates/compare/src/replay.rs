@@ -285,19 +285,14 @@ mod tests {
 
     #[test]
     fn a_run_that_decides_comes_before_one_that_tells_why_it_does_not() {
-        use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process};
+        use fingerpost_record::{Better, Estimate, Measurement, Params, Process};
         // Rounds from the start, in which the lead grows; and the plain ones, which begin with all that is read loaded.
         let rounds = |store: &str, state: &str, last: f64| {
             let params = Params::new().with("store", store).with("state", state);
-            let none = Measurement::without_figure(
-                "site.round",
-                2,
-                params,
-                Unit::Nanoseconds,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            );
+            let none = Measurement {
+                version: 2,
+                ..fingerpost_record::fixture::row("site.round", params, Unit::Nanoseconds, Better::Lower)
+            };
             let estimate = Some(Estimate { value: 1e6, low: 0.99e6, high: 1.01e6, confidence: 0.95 });
             let of = |p: u32| Process {
                 samples: (0..12).map(|r| (1.0 + 0.001 * f64::from(p)) * if r < 6 { 1e6 } else { last }).collect(),

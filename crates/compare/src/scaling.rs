@@ -244,14 +244,11 @@ mod tests {
         let row = |probe: &str, by: &str, n: i64, mix: &str, rate: f64| Measurement {
             estimate: Some(Estimate { value: rate, low: rate, high: rate, confidence: 0.95 }),
             outcome: if n == 10 { Outcome::Untrusted } else { Outcome::Measured },
-            ..Measurement::without_figure(
+            ..fingerpost_record::fixture::row(
                 probe,
-                1,
                 Params::new().with("mix", mix).with(by, n),
                 Unit::PerSecond,
                 Better::Higher,
-                Outcome::Measured,
-                String::new(),
             )
         };
         let rows = [(1, "read", 10.0), (10, "read", 20.0), (1, "write", 5.0), (10, "write", 1.0), (1, "point", 3.0)];

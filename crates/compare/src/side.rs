@@ -239,15 +239,7 @@ mod tests {
         let mut run = fingerpost_record::fixture::run();
         run.host.virtualization = Some("kvm".into());
         let params = Params::new().with("stride", 64);
-        let mut row = Measurement::without_figure(
-            "memory.latency",
-            1,
-            params,
-            Unit::Nanoseconds,
-            Better::Lower,
-            Outcome::Measured,
-            String::new(),
-        );
+        let mut row = fingerpost_record::fixture::row("memory.latency", params, Unit::Nanoseconds, Better::Lower);
         row.estimate = Some(fingerpost_record::Estimate { value: 100.0, low: 99.0, high: 101.0, confidence: 0.95 });
         run.measurements = vec![row];
         let host_made = |taken_out: Params| {

@@ -331,15 +331,7 @@ mod tests {
         Measurement {
             estimate: estimate::across_processes(&values),
             processes,
-            ..Measurement::without_figure(
-                probe,
-                1,
-                params,
-                Unit::Nanoseconds,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            )
+            ..fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower)
         }
     }
 

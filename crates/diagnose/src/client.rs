@@ -272,7 +272,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use fingerpost_record::fixture::followed;
-    use fingerpost_record::{Better, Measurement, Outcome, Params, Unit};
+    use fingerpost_record::{Better, Params, Unit};
 
     use super::*;
 
@@ -312,15 +312,7 @@ mod tests {
             ("load.cpus", 4.0),
             ("errors.deadlock", 3.0),
         ];
-        let row = Measurement::without_figure(
-            "load.turns",
-            1,
-            Params::new(),
-            Unit::PerSecond,
-            Better::Higher,
-            Outcome::Measured,
-            String::new(),
-        );
+        let row = fingerpost_record::fixture::row("load.turns", Params::new(), Unit::PerSecond, Better::Higher);
         let host = fingerpost_record::Host { hostname: "client-1".into(), ..Default::default() };
         let observations = vec![observation(WORKLOAD, CLIENT, &totals)];
         Run { id: "client".into(), complete: true, host, observations, measurements: vec![row], ..Run::default() }

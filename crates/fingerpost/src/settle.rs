@@ -264,20 +264,11 @@ mod tests {
     use super::*;
     use fingerpost_compare::compare;
     use fingerpost_record::unstated::{DIR_FS, SERVER_PREFIX};
-    use fingerpost_record::{Better, Estimate, Measurement, Outcome, Process, Run, Unit};
+    use fingerpost_record::{Better, Estimate, Process, Run, Unit};
 
     fn run(params: Params, per_second: f64) -> Run {
         let probe = "database.throughput";
-        let mut row = Measurement::without_figure(
-            probe,
-            1,
-            params,
-            Unit::PerSecond,
-            Better::Higher,
-            Outcome::Measured,
-            String::new(),
-        );
-        row.reason = None;
+        let mut row = fingerpost_record::fixture::row(probe, params, Unit::PerSecond, Better::Higher);
         row.estimate =
             Some(Estimate { value: per_second, low: per_second * 0.99, high: per_second * 1.01, confidence: 0.95 });
         row.processes = (0..9)

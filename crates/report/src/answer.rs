@@ -188,15 +188,7 @@ mod tests {
         let row = |probe: &str, percentile: Option<i64>, value: f64| {
             let params = Params::new().with("clients", 4).with("server", "mysql://db-1/x");
             let params = percentile.map_or(params.clone(), |p| params.with("percentile", p));
-            let none = Measurement::without_figure(
-                probe,
-                1,
-                params,
-                Unit::Nanoseconds,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            );
+            let none = fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower);
             Measurement { estimate: Some(Estimate { value, low: value, high: value, confidence: 0.95 }), ..none }
         };
         let of = |turns: f64| {

@@ -418,7 +418,7 @@ fn transport(run: &Run) -> Option<Judged> {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Unit};
+    use fingerpost_record::{Better, Estimate, Measurement, Params, Unit};
 
     use super::super::Answer;
     use super::*;
@@ -427,17 +427,9 @@ mod tests {
     fn answer(key: &str, page_extra: f64, half: f64) -> Answer {
         let row = |probe: &str, pages: i64, us: f64| {
             let params = Params::new().with("api", "mmap").with("pages", pages);
-            let none = Measurement::without_figure(
-                probe,
-                1,
-                params,
-                Unit::Nanoseconds,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            );
+            let none = fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower);
             let [value, low, high] = [us, us - half, us + half].map(|v| v * 1e3);
-            Measurement { estimate: Some(Estimate { value, low, high, confidence: 0.95 }), reason: None, ..none }
+            Measurement { estimate: Some(Estimate { value, low, high, confidence: 0.95 }), ..none }
         };
         let (alloc, touch) = ("zerofill.alloc", "zerofill.touch");
         let timings =

@@ -4,15 +4,7 @@ use super::*;
 
 fn latency(size: u64, stride: u64, pages: &str, ns: f64) -> Measurement {
     let params = Params::new().with("size", size as i64).with("stride", stride as i64).with("pages", pages);
-    let mut row = Measurement::without_figure(
-        "memory.latency",
-        1,
-        params,
-        Unit::Nanoseconds,
-        Better::Lower,
-        Outcome::Measured,
-        String::new(),
-    );
+    let mut row = fingerpost_record::fixture::row("memory.latency", params, Unit::Nanoseconds, Better::Lower);
     row.estimate = Some(Estimate { value: ns, low: ns, high: ns, confidence: 0.95 });
     row
 }
@@ -76,15 +68,7 @@ fn bandwidths_are_sorted_and_primitives_are_none() {
     let row = |probe: &str, threads: Option<i64>| {
         let params = Params::new().with("size", 16384);
         let params = threads.map_or(params.clone(), |n| params.with("threads", n));
-        let mut row = Measurement::without_figure(
-            probe,
-            1,
-            params,
-            Unit::BytesPerSecond,
-            Better::Higher,
-            Outcome::Measured,
-            String::new(),
-        );
+        let mut row = fingerpost_record::fixture::row(probe, params, Unit::BytesPerSecond, Better::Higher);
         row.estimate = Some(Estimate { value: 1e9, low: 1e9, high: 1e9, confidence: 0.95 });
         row
     };

@@ -330,17 +330,12 @@ mod tests {
                 (0..11).map(|round| scale * (1.0 + 0.02 * process as f64) * (100.0 - 5.0 * f64::from(round))).collect();
             Process { samples, value: Some(scale * 75.0), batch: 1, ..Process::default() }
         };
-        let none = Measurement::without_figure(
-            "site.round",
-            2,
-            params,
-            Unit::Nanoseconds,
-            Better::Lower,
-            Outcome::Measured,
-            String::new(),
-        );
+        let none = Measurement {
+            version: 2,
+            ..fingerpost_record::fixture::row("site.round", params, Unit::Nanoseconds, Better::Lower)
+        };
         let e = fingerpost_measure::estimate::across_processes(&[scale * 75.0; 4]);
-        Measurement { reason: None, estimate: e, processes: (0..4).map(of).collect(), ..none }
+        Measurement { estimate: e, processes: (0..4).map(of).collect(), ..none }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs of a machine whose costs are known: what the analysis is tested on.
 
 use fingerpost_measure::estimate::across_processes;
-use fingerpost_record::{Better, Measurement, Outcome, Params, Process, Run, Unit};
+use fingerpost_record::{Better, Measurement, Params, Process, Run, Unit};
 
 /// Known costs, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -124,16 +124,7 @@ fn row(
         counters: counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         ..Process::default()
     };
-    let mut m = Measurement::without_figure(
-        probe,
-        1,
-        params,
-        Unit::Nanoseconds,
-        Better::Lower,
-        Outcome::Measured,
-        String::new(),
-    );
-    m.reason = None;
+    let mut m = fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower);
     m.estimate = across_processes(&values);
     m.processes = values.iter().map(process).collect();
     m

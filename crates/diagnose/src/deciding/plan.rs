@@ -116,19 +116,12 @@ pub fn course(change: Change, rate: f64, latency_s: f64) -> Course {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::Layer;
+    use fingerpost_record::{Layer, fixture};
 
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding {
-            cause: cause.into(),
-            layer: Layer::Scheduler,
-            status,
-            share,
-            evidence: vec!["as seen".into()],
-            relation: None,
-        }
+        fixture::loaded::finding(cause, Layer::Scheduler, status, share, "as seen")
     }
 
     fn offers(changes: &[Change]) -> Vec<Offer> {

@@ -97,20 +97,13 @@ fn unlisted(experiment: &Experiment, found: &mut Vec<Finding>) -> Option<String>
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Change, Estimate, Layer, Measure, Params};
+    use fingerpost_record::{Change, Estimate, Layer, Measure, Params, fixture};
 
     use super::super::answer;
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding {
-            cause: cause.into(),
-            layer: Layer::Scheduler,
-            status,
-            share,
-            evidence: vec!["as seen".into()],
-            relation: None,
-        }
+        fixture::loaded::finding(cause, Layer::Scheduler, status, share, "as seen")
     }
 
     fn experiment(change: Change, tests: &[&str], low: f64, high: f64) -> Experiment {

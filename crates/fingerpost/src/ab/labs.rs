@@ -283,16 +283,12 @@ mod tests {
     }
 
     fn turn(value: f64) -> Run {
-        let mut row = Measurement::without_figure(
+        let mut row = fingerpost_record::fixture::row(
             "database.throughput",
-            1,
             Params::new().with("clients", 5),
             Unit::PerSecond,
             Better::Higher,
-            Outcome::Measured,
-            String::new(),
         );
-        row.reason = None;
         row.estimate = Some(Estimate { value, low: value - 1.0, high: value + 1.0, confidence: 0.95 });
         row.processes =
             vec![Process { value: Some(value), samples: vec![value - 1.0, value + 1.0], ..Process::default() }];

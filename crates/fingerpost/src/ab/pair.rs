@@ -71,19 +71,15 @@ pub fn keep(runs: &[Run; 2]) -> Result<(), ArchiveError> {
 mod tests {
     use super::*;
     use fingerpost_compare::Verdict;
-    use fingerpost_record::{Better, Estimate, Measurement, Outcome, Process, Unit};
+    use fingerpost_record::{Better, Estimate, Process, Unit};
 
     fn run(fds: i64, values: &[f64]) -> Run {
-        let mut row = Measurement::without_figure(
+        let mut row = fingerpost_record::fixture::row(
             "syscall.poll",
-            1,
             Params::new().with("fds", fds),
             Unit::Nanoseconds,
             Better::Lower,
-            Outcome::Measured,
-            String::new(),
         );
-        row.reason = None;
         let middle = values[values.len() / 2];
         row.estimate = Some(Estimate { value: middle, low: middle * 0.8, high: middle * 1.2, confidence: 0.95 });
         row.processes = values.iter().map(|v| Process { value: Some(*v), ..Process::default() }).collect();

@@ -1,4 +1,4 @@
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Process, Unit};
+use fingerpost_record::{Better, Estimate, Measurement, Process, Unit};
 
 use super::*;
 
@@ -10,18 +10,10 @@ fn served(points: &[(i64, f64)], apart: f64) -> Run {
             .with("mix", "read")
             .with("query_cache", "off")
             .with("clients", *clients);
-        let none = Measurement::without_figure(
-            own::THROUGHPUT,
-            1,
-            params,
-            Unit::PerSecond,
-            Better::Higher,
-            Outcome::Measured,
-            String::new(),
-        );
+        let none = fingerpost_record::fixture::row(own::THROUGHPUT, params, Unit::PerSecond, Better::Higher);
         let rounds = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|of| value * apart.powf(of));
         let estimate = Some(Estimate { value: *value, low: value / apart, high: value * apart, confidence: 0.95 });
-        Measurement { estimate, processes: rounds.map(|v| Process::of_one(v, 1)).to_vec(), reason: None, ..none }
+        Measurement { estimate, processes: rounds.map(|v| Process::of_one(v, 1)).to_vec(), ..none }
     };
     Run { measurements: points.iter().map(row).collect(), ..Run::default() }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Param, Params, Run, Unit, fixture};
+use fingerpost_record::{Better, Estimate, Param, Params, Run, Unit, fixture};
 
 /// A run of 20 rows; `factor` says how much more each costs than usual.
 pub fn made(number: u64, factor: impl Fn(&str) -> f64) -> Run {
@@ -16,21 +16,12 @@ pub fn made(number: u64, factor: impl Fn(&str) -> f64) -> Run {
     {
         for size in [1, 2, 3] {
             let params = Params::new().with("size", Param::Int(size));
-            let mut m = Measurement::without_figure(
-                probe,
-                1,
-                params,
-                Unit::Nanoseconds,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            );
+            let mut m = fixture::row(probe, params, Unit::Nanoseconds, Better::Lower);
             // Hosts differ by up to a per cent, each row in its own way.
             let noise = 1.0
                 + 0.01
                     * (((number * 7919 + n as u64 * 104_729 + size as u64 * 15_485_863) % 1000) as f64 / 500.0 - 1.0);
             let value = 100.0 * noise * factor(probe);
-            m.reason = None;
             m.estimate = Some(Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 });
             run.measurements.push(m);
         }

@@ -32,7 +32,7 @@ pub fn pageins(run: &Run) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Better, Estimate, Outcome, Params, Unit};
+    use fingerpost_record::{Better, Estimate, Params, Unit};
 
     use super::*;
 
@@ -40,15 +40,7 @@ mod tests {
     fn page_ins_are_told_by_days() {
         let row = |days: i64, count: f64| {
             let params = Params::new().with("state", "uptime").with("days", days);
-            let none = Measurement::without_figure(
-                "launch.pageins",
-                1,
-                params,
-                Unit::Count,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            );
+            let none = fingerpost_record::fixture::row("launch.pageins", params, Unit::Count, Better::Lower);
             Measurement { estimate: Some(Estimate { value: count, low: count, high: count, confidence: 0.95 }), ..none }
         };
         let of = |rows: Vec<Measurement>| pageins(&Run { measurements: rows, ..Run::default() });

@@ -293,7 +293,7 @@ fn at(s: &AtSize) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use fingerpost_record::{Better, Measurement, Outcome, Process};
+    use fingerpost_record::{Better, Measurement, Process};
 
     /// A run with the source's own figures, in sixtieths of a second.
     pub(crate) fn source_run() -> Run {
@@ -302,15 +302,7 @@ pub(crate) mod tests {
         let row = |probe: &str, params: Params, samples: Vec<f64>| Measurement {
             estimate: Some(Estimate { value: samples[0], low: samples[0], high: samples[0], confidence: 0.95 }),
             processes: vec![Process { value: Some(samples[0]), samples, ..Process::default() }],
-            ..Measurement::without_figure(
-                probe,
-                1,
-                params,
-                Unit::Nanoseconds,
-                Better::Lower,
-                Outcome::Measured,
-                String::new(),
-            )
+            ..fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower)
         };
         let tick = |v: &[f64]| v.iter().map(|t| t * 1e9 / 60.0).collect::<Vec<_>>();
         let of = |store: &str| Params::new().with("store", store);
