@@ -17,7 +17,7 @@ const MOST: usize = 3;
 const KEYS: usize = 5;
 
 /// The answers of a run, whose rows are in these groups, cleaned; none where it has no figure.
-pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
+pub fn of(run: &Run, groups: &[Group], labs: &[labs::Found]) -> Vec<String> {
     let (mut found, explained) = (Vec::new(), speaking(of_run(run)));
     found.extend(explained.iter().filter_map(of_step).take(MOST));
     if found.is_empty() {
@@ -29,16 +29,14 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
             run.findings.iter().filter(|f| f.status == Status::Guilty).take(1).map(|f| blame(f, "the server", "")),
         );
     }
-    let mut labs = labs::of(run);
+    let mut labs: Vec<&labs::Found> = labs.iter().collect();
     labs.sort_by_key(|(analysis, _)| analysis.rank);
-    let mut otherwise = None;
-    for (_, lab) in labs {
-        let alone = lab.alone.filter(|_| found.is_empty() && lab.answers.is_empty());
-        found.extend(lab.answers.into_iter().chain(alone));
-        otherwise = otherwise.or(lab.otherwise);
+    for (_, lab) in &labs {
+        let alone = lab.alone.iter().filter(|_| found.is_empty() && lab.answers.is_empty());
+        found.extend(lab.answers.iter().chain(alone).cloned().collect::<Vec<_>>());
     }
     if found.is_empty() {
-        found.extend(otherwise);
+        found.extend(labs.iter().find_map(|(_, lab)| lab.otherwise.clone()));
     }
     if found.is_empty() {
         found.extend(answered(run));
@@ -231,7 +229,7 @@ mod tests {
     #[test]
     fn an_answer_says_how_many_of_its_rows_are_untrusted() {
         let mut run = fingerpost_compare::references::load("flops-g5-2.7-gcc-3.3").unwrap();
-        let told = |run: &Run| super::of(run, &[]).join(" ");
+        let told = |run: &Run| super::of(run, &[], &labs::of(run)).join(" ");
         assert!(told(&run).contains("FLOPS") && !told(&run).contains("untrusted"), "{}", told(&run));
         run.measurements[0].outcome = Outcome::Untrusted;
         assert!(

@@ -15,7 +15,7 @@ pub fn render(run: &Run, view: &View) -> String {
     for group in &view.groups {
         group.rows.iter().for_each(|row| text.push_str(&line(fields(view, host, &group.table.title, row))));
     }
-    text + &csv_derived::render(run, &view.id, host)
+    text + &csv_derived::render(run, view, host)
 }
 
 fn fields(view: &View, host: &str, title: &str, row: &Row) -> Vec<String> {

@@ -5,8 +5,8 @@ use fingerpost_record::descriptor::table;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Paths, Run};
 
-use crate::labs;
 use crate::labs::derived::{COUNT, Derived, NS, Of, RATIO};
+use crate::view::View;
 
 /// The columns, in their order.
 pub const HEADER: &str = "run,host,group,probe,version,params,unit,better,outcome,value,low,high,\
@@ -54,10 +54,10 @@ fn text(figure: &Derived, run: &str, host: &str) -> String {
 }
 
 /// All of it, the laboratories' first; nothing for a run without them.
-pub fn render(run: &Run, id: &str, host: &str) -> String {
-    let of_labs = labs::of(run).into_iter().flat_map(|(_, shown)| shown.derived);
-    let all = of_labs.chain(run.paths.iter().flat_map(requests));
-    all.filter(|figure| figure.value.is_finite()).map(|figure| text(&figure, id, host)).collect()
+pub fn render(run: &Run, view: &View, host: &str) -> String {
+    let of_requests: Vec<Derived> = run.paths.iter().flat_map(requests).collect();
+    let all = view.labs.iter().flat_map(|(_, shown)| &shown.derived).chain(&of_requests);
+    all.filter(|figure| figure.value.is_finite()).map(|figure| text(figure, &view.id, host)).collect()
 }
 
 /// Followed requests: the share of each leaf in each class with its interval, the latencies, and what was not followed.
@@ -98,6 +98,7 @@ fn requests(p: &Paths) -> Vec<Derived> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labs;
 
     fn lines(all: &[Derived]) -> Vec<String> {
         all.iter().map(|figure| text(figure, "run", "host")).collect()
@@ -140,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_run_without_laboratories_has_no_such_line() {
-        assert_eq!(render(&Run::default(), "run", "host"), "");
+        let run = Run::default();
+        assert_eq!(render(&run, &View::of(&run), "host"), "");
     }
 
     #[test]

@@ -53,12 +53,12 @@ impl FromStr for Format {
 
 /// Writes a run in a format. The style matters to the table only.
 pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) -> io::Result<()> {
-    match format {
-        Format::Table => {
-            out.write_all(table::render(&View::of(run), &pictures::terminal(run, style), style).as_bytes())
-        }
-        Format::Json => json::write(out, run),
-        Format::Csv => out.write_all(csv::render(run, &View::of(run)).as_bytes()),
-        Format::Markdown => out.write_all(markdown::render(&View::of(run), &pictures::markdown(run)).as_bytes()),
-    }
+    let shown = |render: &dyn Fn(&View) -> String| render(&View::of(run));
+    let text = match format {
+        Format::Table => shown(&|view| table::render(view, &pictures::terminal(run, view, style), style)),
+        Format::Json => return json::write(out, run),
+        Format::Csv => shown(&|view| csv::render(run, view)),
+        Format::Markdown => shown(&|view| markdown::render(view, &pictures::markdown(run, view))),
+    };
+    out.write_all(text.as_bytes())
 }

@@ -4,16 +4,17 @@ use fingerpost_record::Run;
 
 use crate::explain;
 use crate::grid::Grid;
-use crate::labs::{self, Shown};
+use crate::labs::Shown;
 use crate::style::Style;
+use crate::view::View;
 use crate::words::clean;
 
 /// Each laboratory's picture for a terminal, between what was found and the rows; nothing where the run has none of its
 /// rows.
-pub fn terminal(run: &Run, style: &Style) -> String {
+pub fn terminal(run: &Run, view: &View, style: &Style) -> String {
     let apart = |text: String| if text.is_empty() { text } else { format!("\n{text}") };
     let picture = |shown: &Shown| apart(shown.grids.iter().map(|grid| grid.render(style)).collect());
-    around(run, &apart(explained(run, style)), picture)
+    around(view, &apart(explained(run, style)), picture)
 }
 
 /// The steps that speak for the run's servers, explained in short; nothing where none was watched.
@@ -27,17 +28,18 @@ fn explained(run: &Run, style: &Style) -> String {
 }
 
 /// What laboratories add to a run in Markdown.
-pub fn markdown(run: &Run) -> String {
+pub fn markdown(run: &Run, view: &View) -> String {
     let found = explain::speaking(explain::of_run(run));
     let explained = if found.is_empty() { String::new() } else { format!("\n{}", explain::markdown(&found)) };
-    around(run, &explained, |shown| {
+    around(view, &explained, |shown| {
         shown.markdown.clone().unwrap_or_else(|| shown.grids.iter().map(Grid::markdown).collect())
     })
 }
 
 /// What each analysis shows, with what explains the time of requests at its place.
-fn around(run: &Run, explained: &str, show: impl Fn(&Shown) -> String) -> String {
-    let (before, after): (Vec<_>, Vec<_>) = labs::of(run).into_iter().partition(|(of, _)| of.before_requests);
-    let part = |part: Vec<(_, Shown)>| part.iter().map(|(_, shown)| show(shown)).collect::<String>();
-    [part(before), explained.to_owned(), part(after)].concat()
+fn around(view: &View, explained: &str, show: impl Fn(&Shown) -> String) -> String {
+    let part = |before: bool| -> String {
+        view.labs.iter().filter(|(of, _)| of.before_requests == before).map(|(_, shown)| show(shown)).collect()
+    };
+    [part(true), explained.to_owned(), part(false)].concat()
 }

@@ -8,6 +8,7 @@ mod tests;
 use fingerpost_record::{Host, Outcome, Profile, Run, Unit};
 use rows::{group_rows, text};
 
+use crate::labs;
 use crate::words::{moment, whole_bytes};
 
 pub use fact::{Fact, interval_title, parts_of_doubt};
@@ -15,7 +16,6 @@ pub(crate) use rows::place;
 pub use rows::{COUNTERS, Group, Row, Shared, Skipped, in_order, outcome_name};
 
 /// A run as every format shows it. All texts are cleaned.
-#[derive(Clone, Debug)]
 pub struct View {
     /// The run's id.
     pub id: String,
@@ -33,6 +33,8 @@ pub struct View {
     pub groups: Vec<Group>,
     /// The command that measures the same again; none for published figures.
     pub command: Option<String>,
+    /// What the analyses of labs find, in the order shown.
+    pub(crate) labs: Vec<labs::Found>,
     /// What the author of published figures watched besides.
     pub watched: Vec<crate::watched::Watched>,
 }
@@ -41,15 +43,17 @@ impl View {
     /// The view of a run.
     pub fn of(run: &Run) -> View {
         let groups = group_rows(&run.measurements);
+        let labs = labs::of(run);
         View {
             id: text(&run.id),
             name: fingerpost_record::name::of(run.label.as_deref(), &run.command).unwrap_or_default(),
-            answers: crate::answer::of(run, &groups),
+            answers: crate::answer::of(run, &groups, &labs),
             headline: headline(run),
             host: host_facts(run),
             doubts: doubts(run),
             groups,
             command: (run.profile != Profile::Imported).then(|| command(run)),
+            labs,
             watched: crate::watched::of(run),
         }
     }

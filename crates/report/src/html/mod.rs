@@ -37,13 +37,13 @@ pub fn report(run: &Run, define: Option<Define>) -> String {
 
 /// A run's content.
 pub fn of_run(run: &Run, around: Around) -> Content {
-    let view = View::of(run);
+    let mut view = View::of(run);
     let mut sections = Vec::new();
     sections.extend(budget::findings(run));
     sections.extend(experiments::section(run));
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
-    sections.extend(labs::of(run).into_iter().flat_map(|(_, shown)| shown.sections));
+    sections.extend(std::mem::take(&mut view.labs).into_iter().flat_map(|(_, shown)| shown.sections));
     sections.extend(probes::sections(&view, run, around));
     sections.extend(watched(&view));
     sections.extend(host(&view));

@@ -37,7 +37,7 @@ pub struct Analysis {
     pub of: fn(&Run, Labs) -> Option<Shown>,
 }
 
-/// The list of labs.
+/// The list of labs. It is handed to analyses because it names them: their files cannot import it as well.
 pub type Labs = &'static [&'static LabView];
 
 /// What an analysis has found, in the parts that formats are made of. There is no default of it: what a terminal shows,

@@ -23,8 +23,11 @@ pub use lab::{Analysis, LabView, Labs, Loaded, Shown};
 pub static LABS: Labs =
     &[&database::LAB, &web::LAB, &zerofill::LAB, &flops::LAB, &memory::LAB, &launch::LAB, &site::LAB];
 
+/// An analysis, and what it finds in a run.
+pub type Found = (&'static Analysis, Shown);
+
 /// What the analyses find in a run, in the order shown.
-pub fn of(run: &Run) -> Vec<(&'static Analysis, Shown)> {
+pub fn of(run: &Run) -> Vec<Found> {
     analyses().into_iter().filter_map(|analysis| Some((analysis, (analysis.of)(run, LABS)?))).collect()
 }
 
