@@ -157,10 +157,9 @@ fn counted(row: &Measurement) -> Memory {
     Memory { bytes: of(MEMORY), met: of(MET) }
 }
 
-/// Each database of which a run has rounds from the start with all memory and with less, that which keeps what it has
+/// Each database that has rounds from the start with all memory and with less, that which keeps what it has
 /// walked through first.
-pub fn less(run: &Run) -> Vec<Less> {
-    let found = warming(run);
+pub fn less(found: &[Warming]) -> Vec<Less> {
     let limit = |w: &Warming| w.params.int("memory");
     let without = |w: &Warming| w.params.without(&["memory"]);
     let of = |all: &Warming| -> Option<Less> {
@@ -435,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_lead_with_less_memory_stands_beside_that_with_all() {
-        let found = less(&loaded(1.5, 15.0, 2 << 20, 900.0));
+        let found = less(&warming(&loaded(1.5, 15.0, 2 << 20, 900.0)));
         assert_eq!(
             (found.len(), found[0].odb.as_str(), found[0].limit, found[0].met),
             (1, "lmdb-loaded", 2 << 20, Some(true))
@@ -450,7 +449,7 @@ mod tests {
             store_ratios(&loaded(1.5, 15.0, 2 << 20, 900.0)).iter().map(|d| d.params.get("memory").is_some()).collect();
         assert_eq!(order, [false, true]);
         // A limit that no reader came to is told to be one.
-        let unmet = less(&loaded(1.5, 1.5, 64 << 20, 0.0));
+        let unmet = less(&warming(&loaded(1.5, 1.5, 64 << 20, 0.0)));
         assert_eq!((unmet[0].met, unmet[0].smaller()), (Some(false), None));
         assert!(
             unmet[0].sentence.ends_with("no reader reached that limit, which changed nothing"),
@@ -459,7 +458,7 @@ mod tests {
         );
         let mut alone = loaded(1.5, 15.0, 2 << 20, 900.0);
         alone.measurements.retain(|m| m.params.get("memory").is_some());
-        assert!(less(&alone).is_empty(), "there is nothing to be less than");
+        assert!(less(&warming(&alone)).is_empty(), "there is nothing to be less than");
         alone.measurements.iter_mut().for_each(|m| m.processes.iter_mut().for_each(|p| p.counters.clear()));
         assert_eq!(warming(&alone)[0].memory, [Memory::default(); 2], "a record of before has no such counts");
     }

@@ -163,7 +163,7 @@ fn warming(run: &Run) -> Option<Judged> {
 /// source foresees has: true where it is less then, and still four times at the least. A limit that nobody came to says
 /// nothing.
 fn less_cache(run: &Run) -> Option<Judged> {
-    let less = site::less(run).into_iter().next()?;
+    let less = site::less(&site::warming(run)).into_iter().next()?;
     Some(match less.smaller().filter(|_| less.met != Some(false)) {
         Some(smaller) => Judged::by(smaller && less.little.value >= 4.0, less.sentence),
         None => Judged::open(less.sentence),

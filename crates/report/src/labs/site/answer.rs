@@ -1,23 +1,23 @@
 //! What the site laboratory says first.
 
-use fingerpost_compare::site;
+use fingerpost_compare::site::StoreRatio;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Run, Unit};
 
+use super::found::Found;
 use crate::untrusted::doubted;
 
 /// How the fastest database compares with files, and what less memory makes of it.
-pub fn answers(run: &Run) -> Vec<String> {
-    let (store_ratios, less) = (site::store_ratios(run), site::less(run));
+pub fn answers(run: &Run, found: &Found) -> Vec<String> {
     // Where memory was limited in a part of the rounds, the answer is that of the others, and what the limit makes
     // of it comes after it.
-    let store_ratio = store_ratios.iter().min_by_key(|store_ratio| store_ratio.params.get("memory").is_some());
-    let less = less.first().map(|less| doubted(format!("{}.", less.sentence), run, "site."));
+    let store_ratio = found.store_ratios.iter().min_by_key(|store_ratio| store_ratio.params.get("memory").is_some());
+    let less = found.less.first().map(|less| doubted(format!("{}.", less.sentence), run, "site."));
     store_ratio.and_then(contest).into_iter().chain(less).collect()
 }
 
 /// The fastest database against files: how many times as fast, with the interval.
-fn contest(store_ratio: &site::StoreRatio) -> Option<String> {
+fn contest(store_ratio: &StoreRatio) -> Option<String> {
     let ratio = store_ratio.ratio?;
     let told = |value: f64, low: f64, high: f64| {
         format!("{} times ({}–{})", significant(value), significant(low), significant(high))
@@ -52,7 +52,7 @@ mod tests {
     fn the_site_has_its_ratio_as_a_headline() {
         let answers = View::of(&source_run()).answers;
         assert!(!answers.iter().any(|a| a.contains('\u{1b}')), "{answers:?}");
-        let store_ratio = |value: f64, low: f64, high: f64| site::StoreRatio {
+        let store_ratio = |value: f64, low: f64, high: f64| StoreRatio {
             files: "files-open".into(),
             odb: "lmdb".into(),
             params: Params::new(),
@@ -71,9 +71,9 @@ mod tests {
                 .starts_with("Pages come 2.000 times (1.667–2.500) as fast from files")
         );
         assert!(contest(&store_ratio(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
-        let doubted = contest(&site::StoreRatio { untrusted: true, ..store_ratio(0.5, 0.4, 0.6) });
+        let doubted = contest(&StoreRatio { untrusted: true, ..store_ratio(0.5, 0.4, 0.6) });
         assert!(doubted.unwrap().ends_with("object database (lmdb) (untrusted)."));
-        let limited = site::StoreRatio { params: Params::new().with("memory", 8 << 20), ..store_ratio(1.0, 0.9, 1.1) };
+        let limited = StoreRatio { params: Params::new().with("memory", 8 << 20), ..store_ratio(1.0, 0.9, 1.1) };
         assert!(
             contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"),
             "{:?}",

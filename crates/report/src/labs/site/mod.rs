@@ -2,12 +2,14 @@
 
 mod answer;
 mod csv;
+mod found;
 mod html;
 pub(crate) mod words;
 
 use fingerpost_record::Run;
 
 use super::lab::{Analysis, LabView, Labs, Shown};
+use found::Found;
 use words::SiteView;
 
 /// The lab.
@@ -16,14 +18,15 @@ pub static LAB: LabView =
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {
     run.measurements.iter().find(|m| m.probe.starts_with("site."))?;
-    let site = SiteView::of(run);
+    let found = Found::of(run);
+    let site = SiteView::of(&found);
     Some(Shown {
-        answers: answer::answers(run),
+        answers: answer::answers(run, &found),
         alone: None,
         otherwise: None,
         grids: words::grids(&site),
         markdown: None,
-        derived: csv::derived(run),
+        derived: csv::derived(&found),
         sections: html::section(&site).into_iter().collect(),
     })
 }

@@ -6,8 +6,9 @@ use fingerpost_compare::site::{self, AtSize, SOURCE_BEST, TABLE_ROUNDS};
 use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Estimate, Param, Params, Run, Unit};
+use fingerpost_record::{Estimate, Param, Params, Unit};
 
+use super::found::Found;
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
 use crate::svg::lines::{Chart, Point, Series, Steps};
@@ -63,12 +64,12 @@ pub const COLUMNS: [&str; 3] = ["File system", "Object db", "fs/odb"];
 
 impl SiteView {
     /// What a run has to say.
-    pub fn of(run: &Run) -> SiteView {
-        let store_ratios = site::store_ratios(run);
+    pub fn of(found: &Found) -> SiteView {
+        let Found { store_ratios, warming, less, crossings } = found;
         let kinds: Vec<&Params> = store_ratios.iter().map(|d| &d.params).collect();
         let mut tables: Vec<RoundTable> = Vec::new();
         let mut seen = Vec::new();
-        for store_ratio in &store_ratios {
+        for store_ratio in store_ratios {
             // The fastest comes first of its kind.
             if seen.contains(&&store_ratio.params) {
                 continue;
@@ -88,12 +89,10 @@ impl SiteView {
             ratio: d.ratio.as_ref().map_or("–".to_owned(), ratio),
             rounds: d.rounds.len(),
         });
-        let crossings = site::crossings(run);
         let curves = crossings.chunk_by(|a, b| a.params == b.params).filter_map(curves).collect();
-        let (warming, less) = (site::warming(run), site::less(run));
         let mut courses: Vec<Chart> =
             warming.chunk_by(|a, b| a.params == b.params).map(|of| course(of, None)).collect();
-        courses.extend(less.first().map(|less| with_less_memory(&warming, less)));
+        courses.extend(less.first().map(|less| with_less_memory(warming, less)));
         let first_to_last = warming.iter().filter_map(|w| from_first_to_last(w, &apart(&w.params, &kinds)));
         let warming = first_to_last.chain(less.iter().map(|less| clean(&less.sentence).into_owned())).collect();
         SiteView {
@@ -293,7 +292,7 @@ fn at(s: &AtSize) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use fingerpost_record::{Better, Measurement, Process};
+    use fingerpost_record::{Better, Measurement, Process, Run};
 
     /// A run with the source's own figures, in sixtieths of a second.
     pub(crate) fn source_run() -> Run {
@@ -325,12 +324,15 @@ pub(crate) mod tests {
     #[test]
     fn the_ratio_is_drawn_round_by_round_where_nothing_was_loaded_at_first() {
         let mut run = source_run();
-        assert!(SiteView::of(&run).courses.is_empty(), "rounds of no state that a run of ours would not have");
+        assert!(
+            SiteView::of(&Found::of(&run)).courses.is_empty(),
+            "rounds of no state that a run of ours would not have"
+        );
         for m in run.measurements.iter_mut().filter(|m| m.probe == "site.round") {
             m.params = m.params.clone().with("state", "warming");
             m.processes[0].samples.truncate(11);
         }
-        let view = SiteView::of(&run);
+        let view = SiteView::of(&Found::of(&run));
         let chart = &view.courses[0];
         assert_eq!((view.courses.len(), chart.steps.len(), chart.series.len()), (1, 11, 2));
         assert!(
@@ -346,7 +348,7 @@ pub(crate) mod tests {
             view.warming[0]
         );
         assert!(!view.warming[0].contains('\u{1b}'));
-        let published = SiteView::of(&references::load(SOURCE).unwrap());
+        let published = SiteView::of(&Found::of(&references::load(SOURCE).unwrap()));
         assert_eq!((published.courses.len(), published.courses[0].series.len()), (1, 1));
     }
 
@@ -366,7 +368,7 @@ pub(crate) mod tests {
         });
         let limited: Vec<Measurement> = limited.collect();
         run.measurements.extend(limited);
-        let view = SiteView::of(&run);
+        let view = SiteView::of(&Found::of(&run));
         let names: Vec<&str> = view.courses[2].series.iter().map(|s| s.name.as_str()).collect();
         assert!(
             names[0].ends_with(", all memory") && names[1].ends_with(", memory=2M") && names[2] == "the source, 1996",
@@ -395,7 +397,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_sources_table_in_eleven_rounds() {
-        let view = SiteView::of(&source_run());
+        let view = SiteView::of(&Found::of(&source_run()));
         assert_eq!(view.tables[0].rows.len(), 11);
         assert_eq!(view.tables[0].rows[0], ["6.950 s", "3.667 s", "1.895"]);
         assert_eq!(view.tables[0].rows[8][2], "7.069");
@@ -410,6 +412,6 @@ pub(crate) mod tests {
         assert_eq!((view.curves.len(), chart.steps.len(), chart.series.len()), (1, 2, 2));
         assert_eq!(chart.series[0].points.iter().map(|p| (p.step, p.value)).collect::<Vec<_>>(), [(0, 9.0), (1, 2.0)]);
         assert!(!view.tables[0].title.contains('\u{1b}'));
-        assert!(SiteView::of(&Run::default()).is_empty());
+        assert!(SiteView::of(&Found::of(&Run::default())).is_empty());
     }
 }
