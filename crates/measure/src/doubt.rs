@@ -7,7 +7,7 @@
 /// figure: up to this share the throughput is off by no more than the share, the median's rank likewise, and of the
 /// slowest 1 % of requests a tenth at most are of that kind. The bound is our own choice; two starts of MariaDB or
 /// Apache differ by some 5 % (`bench/RESULTS.md`).
-pub const TOLERABLE_ERRORS: f64 = 0.001;
+const TOLERABLE_ERRORS: f64 = 0.001;
 
 /// Whether so many errors beside so many that were completed are too many.
 pub fn too_many_errors(errors: u64, completed: u64) -> bool {
