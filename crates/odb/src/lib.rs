@@ -19,6 +19,7 @@ mod names;
 mod nested;
 mod owner;
 mod path;
+pub mod percent;
 mod redb;
 mod room;
 mod sqlite;

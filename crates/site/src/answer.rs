@@ -4,11 +4,10 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fingerpost_odb::media_type;
+use fingerpost_odb::{media_type, percent};
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::body::{Body, Place};
 use crate::clients::Client;
@@ -162,12 +161,9 @@ fn wanted_range(request: &Request, tag: &str, modified: SystemTime, length: u64)
     Some((from < length).then_some((from, to)))
 }
 
-/// What stands in a URL's path as it is.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
 /// A path as it stands in a URL.
 fn encode(path: &[u8]) -> String {
     // Two slashes at the beginning would name another host.
     let start = path.iter().take_while(|&&b| b == b'/').count().saturating_sub(1);
-    percent_encode(&path[start..], PLAIN).to_string()
+    percent::encode(&path[start..])
 }

@@ -1,11 +1,9 @@
 //! What of a request matters here, and which requests are refused.
 
-use std::borrow::Cow;
-
+use fingerpost_odb::percent;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName};
 use hyper::{Method, StatusCode, Version};
-use percent_encoding::percent_decode_str;
 
 /// A request, as far as it matters here.
 #[derive(Debug, Default, PartialEq)]
@@ -60,7 +58,5 @@ pub(crate) fn read(request: &hyper::Request<Incoming>) -> Result<Request, Status
 
 /// A path with percent signs resolved; nothing where one has no two digits behind it.
 fn decode(path: &str) -> Option<Vec<u8>> {
-    let digits = |rest: &str| rest.as_bytes().first_chunk::<2>().is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit));
-    let whole = path.starts_with('/') && path.split('%').skip(1).all(digits);
-    whole.then(|| Cow::from(percent_decode_str(path)).into_owned())
+    percent::decode(path.as_bytes()).filter(|_| path.starts_with('/'))
 }

@@ -7,7 +7,6 @@ mod closed_loop;
 pub mod database;
 pub mod desktop;
 pub mod histogram;
-mod percent;
 pub mod planted;
 pub mod programs;
 pub mod rehearsal;

@@ -1,11 +1,12 @@
 //! The address of a user's own server: `mysql://USER:PASSWORD@HOST:PORT/NAME?socket=PATH`, `postgres://…`, `redis://…`.
 
+use fingerpost_odb::percent;
 use fingerpost_record::{Secret, secret, suggest};
 
+use crate::WorkloadError;
 use crate::database::connection::Login;
 use crate::database::redis;
 use crate::database::stream::Address;
-use crate::{WorkloadError, percent};
 
 /// The database that is made when the address names none.
 const DEFAULT_NAME: &str = "fingerpost";

@@ -10,17 +10,17 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use fingerpost_odb::{Database, Error, Reader};
+use fingerpost_odb::{Database, Error, Reader, percent};
 use fingerpost_sys::scratch::{Scratch, Server};
 
 use super::access::Access;
 use super::tree::Page;
+use crate::WorkloadError;
 use crate::web::content::{Body, Content, Directory};
 use crate::web::pool::Pool;
 use crate::web::protocol::Load;
 use crate::web::static_server;
 use crate::worker::{self, Link};
-use crate::{WorkloadError, percent};
 
 /// The worker's name.
 pub const NAME: &str = "site-server";

@@ -1,6 +1,6 @@
 //! HTTP requests as a static server reads them.
 
-use crate::percent;
+use fingerpost_odb::percent;
 
 /// The longest head of a request.
 const MAX_HEAD: usize = 16 << 10;
