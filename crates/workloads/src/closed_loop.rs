@@ -10,7 +10,7 @@ use fingerpost_sys::system::own_cpu_time;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
-use crate::worker::REFUSED;
+use crate::worker::refusal;
 use crate::{ClientReport, Step, WorkloadError};
 
 /// Parts of a step whose throughput is told apart.
@@ -131,7 +131,7 @@ pub(crate) fn told(result: io::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            println!("{REFUSED}{e}");
+            println!("{}", refusal(e));
             ExitCode::FAILURE
         }
     }

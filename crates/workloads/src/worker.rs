@@ -3,6 +3,7 @@
 //! A load generator or a server of our own is always a process of its own, so that its CPU time, its memory and its
 //! descriptors are told apart from those of the process that conducts the run. [`crate::workers`] lists them.
 
+use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
@@ -20,7 +21,7 @@ use thiserror::Error;
 pub(crate) const MARK: &str = "--fingerpost-worker";
 
 /// What a line begins with by which a worker says why it cannot do what it was asked for.
-pub(crate) const REFUSED: &str = "error ";
+const REFUSED: &str = "error ";
 
 /// How long a process may take to end that gets no more orders.
 const CLOSED: Duration = Duration::from_secs(5);
@@ -80,6 +81,12 @@ pub(crate) fn ended(name: &str, result: Result<(), String>) -> ExitCode {
 pub(crate) fn say(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush())
+}
+
+/// The line by which a worker says why it cannot do what it was asked for: one, as a further line would be taken for the
+/// next answer.
+pub(crate) fn refusal(why: impl Display) -> String {
+    format!("{REFUSED}{}", why.to_string().replace('\n', " "))
 }
 
 /// Why a worker gave no answer. As text, what is said where no sentence of its own is.
@@ -201,6 +208,11 @@ impl<P: Started> Link<P> {
 }
 
 impl Link {
+    /// Starts a process that ends with the run.
+    pub(crate) fn within(command: &mut Command, scratch: &mut Scratch) -> io::Result<Link> {
+        Link::start(command, |command| scratch.spawn(command))
+    }
+
     /// Ends the process. The end of its orders is the end of its work; a signal is for one that hangs.
     pub(crate) fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
         self.close();

@@ -39,7 +39,7 @@ impl Worker {
         let mut command = prefixed(prefix, Command::new(program));
         mark(&mut command, worker::NAME);
         stamps.iter().for_each(|stamps| stamps.give(&mut command));
-        Link::start(&mut command, |command| scratch.spawn(command)).map(Worker).map_err(|e| failed(&e))
+        Link::within(&mut command, scratch).map(Worker).map_err(|e| failed(&e))
     }
 
     /// Its process id.

@@ -45,7 +45,7 @@ impl Desktop {
     pub fn start(program: &Path, scratch: &mut Scratch) -> Result<Desktop, WorkloadError> {
         let mut command = Command::new(program);
         crate::worker::mark(&mut command, worker::NAME).arg(scratch.path().join("desktop-file"));
-        let link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(|e| gone(&e))?;
+        let link = Link::within(&mut command, scratch).map_err(|e| gone(&e))?;
         Ok(Desktop { link, patience: GRACE })
     }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::closed_loop::{told, work};
+use crate::worker::refusal;
 
 /// The worker's name.
 pub const NAME: &str = "planted-backend";
@@ -59,7 +60,7 @@ fn listen() -> io::Result<()> {
                 place.store(value, Ordering::Relaxed);
                 println!("ok");
             }
-            None => println!("error say go, delay N, work N or gap N"),
+            None => println!("{}", refusal("say go, delay N, work N or gap N")),
         }
     }
     Ok(())

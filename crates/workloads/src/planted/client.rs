@@ -52,8 +52,7 @@ fn listen(target: &Target) -> io::Result<()> {
             Order::Step(script, ms) => step(target, &script, Duration::from_millis(ms), writers.as_ref())
                 .and_then(|r| serde_json::to_string(&r).map_err(|e| e.to_string())),
         };
-        // An error's own lines would be taken for further answers.
-        println!("{}", answer.unwrap_or_else(|e| format!("error {}", e.replace('\n', " "))));
+        println!("{}", answer.unwrap_or_else(crate::worker::refusal));
     }
     Ok(())
 }

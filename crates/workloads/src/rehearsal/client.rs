@@ -15,6 +15,7 @@ use fingerpost_sys::trace::monotonic_ns;
 use super::recipe::{REQUEST, Recipe};
 use crate::closed_loop::{PARTS, Report, stamp, told, work};
 use crate::histogram::Histogram;
+use crate::worker::refusal;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-client";
@@ -40,7 +41,7 @@ fn listen(args: Vec<OsString>) -> io::Result<()> {
             // Where each transaction makes its own connection, there is none to prepare.
             Err(_) => match (!recipe.connects).then(|| clients.first_transactions()).flatten() {
                 None => println!("ready"),
-                Some(why) => println!("error {why}"),
+                Some(why) => println!("{}", refusal(why)),
             },
         }
     }

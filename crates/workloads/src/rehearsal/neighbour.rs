@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::truth::basic::nameless;
 use crate::closed_loop::{in_threads, work};
+use crate::worker::refusal;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-neighbour";
@@ -43,7 +44,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         _ => Err(io::Error::other("say cpu, disk DIRECTORY, read DIRECTORY, memory or idle")),
     });
     if let Err(e) = result {
-        println!("error {e}");
+        println!("{}", refusal(e));
     }
     ExitCode::FAILURE
 }

@@ -10,7 +10,7 @@ use fingerpost_odb::{Store, transfer};
 use fingerpost_sys::scratch::Scratch;
 
 use crate::WorkloadError;
-use crate::worker::{self, Link, NoAnswer, REFUSED};
+use crate::worker::{self, Link, NoAnswer, refusal};
 
 /// The worker's name.
 pub const NAME: &str = "site-import";
@@ -28,7 +28,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     };
     let (text, code) = match made() {
         Ok(took) => (format!("ok {}", took.as_nanos()), ExitCode::SUCCESS),
-        Err(why) => (format!("{REFUSED}{}", why.replace('\n', " ")), ExitCode::FAILURE),
+        Err(why) => (refusal(why), ExitCode::FAILURE),
     };
     // Nobody who could be told is left when the output is closed.
     let _ = worker::say(&text);
@@ -49,7 +49,7 @@ pub fn import(
     let failed = |why: String| WorkloadError::Failed(format!("the {} database could not be made: {why}", store.name()));
     let mut command = worker::command(NAME);
     command.arg(store.name()).args([dir, file]).arg(if again { "again" } else { "new" });
-    let mut link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(|e| failed(e.to_string()))?;
+    let mut link = Link::within(&mut command, scratch).map_err(|e| failed(e.to_string()))?;
     let result = match link.line(None) {
         Ok(line) => line.strip_prefix("ok ").and_then(|ns| ns.parse().ok()).ok_or("it told no time".to_owned()),
         Err(NoAnswer::Ended) => Err(format!("its process {}", link.end())),

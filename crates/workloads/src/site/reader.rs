@@ -17,7 +17,7 @@ use fingerpost_sys::sum;
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};
 use crate::WorkloadError;
-use crate::worker::{self, Link, NoAnswer, REFUSED};
+use crate::worker::{self, Link, NoAnswer, refusal};
 
 /// The worker's name.
 pub const NAME: &str = "site-reader";
@@ -33,18 +33,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The process: `STORE SOURCE LIST [CPU]`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    let failed = |why: String| format!("{REFUSED}{}", why.replace('\n', " "));
     let mut server = match State::new(&args) {
         Ok(server) => server,
         Err(why) => {
-            answer(&failed(why));
+            answer(&refusal(why));
             return ExitCode::FAILURE;
         }
     };
     answer("ready");
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        answer(&server.obey(&line).unwrap_or_else(failed));
+        answer(&server.obey(&line).unwrap_or_else(refusal));
     }
     ExitCode::SUCCESS
 }
@@ -254,7 +253,7 @@ impl Reader {
         let failed = |e: io::Error| WorkloadError::Failed(format!("a reader could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
-        let link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(failed)?;
+        let link = Link::within(&mut command, scratch).map_err(failed)?;
         let mut reader = Reader { access, link };
         match reader.read_answer() {
             Ok(word) if word == "ready" => Ok(reader),

@@ -107,7 +107,7 @@ impl Served {
         let failed = |e: io::Error| WorkloadError::Failed(format!("the site's server could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(workers.to_string());
-        let mut link = Link::start(&mut command, |command| scratch.spawn(command)).map_err(failed)?;
+        let mut link = Link::within(&mut command, scratch).map_err(failed)?;
         let line = link.line(None);
         let Some(port) = line.ok().and_then(|line| line.strip_prefix("ready ")?.parse::<u16>().ok()) else {
             let end = link.end();

@@ -51,7 +51,7 @@ impl Pool {
             let mut command = worker::command(generator::NAME);
             command.stderr(Stdio::null());
             self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
-            let link = Link::start(&mut command, |command| scratch.spawn(command))
+            let link = Link::within(&mut command, scratch)
                 .map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
             self.generators.push(Generator(link));
         }

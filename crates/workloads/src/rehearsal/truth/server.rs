@@ -17,6 +17,7 @@ use super::stages::Stages;
 use super::{Mix, Shape};
 use crate::closed_loop::told;
 use crate::rehearsal::recipe::{REQUEST, Recipe};
+use crate::worker::refusal;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-truth";
@@ -71,7 +72,7 @@ fn serve(args: &[OsString]) -> io::Result<()> {
             Shape::Threads => thread_per_connection(&listener, &accepting),
             Shape::Pool => loop_and_pool(&listener, &accepting),
         };
-        println!("error {}", end.err().map_or_else(String::new, |e| e.to_string()));
+        println!("{}", refusal(end.err().map_or_else(String::new, |e| e.to_string())));
         std::process::exit(1);
     })?;
     println!("{port}");
