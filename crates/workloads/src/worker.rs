@@ -83,8 +83,8 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
     writeln!(out, "{line}").and_then(|()| out.flush())
 }
 
-/// The line by which a worker says why it cannot do what it was asked for: one, as a further line would be taken for the
-/// next answer.
+/// The line by which a worker says why it cannot do what it was asked for: one, as a further line would be taken for
+/// the next answer.
 pub(crate) fn refusal(why: impl Display) -> String {
     format!("{REFUSED}{}", why.to_string().replace('\n', " "))
 }
