@@ -5,25 +5,20 @@
 
 pub mod aliases;
 pub mod align;
+pub mod apart;
 mod causes;
 pub mod changes;
 pub mod comparison;
-pub mod conclusions;
 pub mod counterparts;
 pub mod curves;
-pub mod desktop;
 pub mod export;
 pub mod figure;
-pub mod flops;
 pub mod gains;
 mod headline;
 pub mod import;
-pub mod launch;
-pub mod memory;
 pub mod pooled;
 pub mod ratio;
 pub mod references;
-pub mod replay;
 mod row;
 pub mod scaling;
 pub mod select;
@@ -31,10 +26,8 @@ pub mod service;
 pub mod settle;
 mod settled;
 pub mod side;
-pub mod site;
 pub mod spread;
 pub mod verdict;
-pub mod zerofill;
 
 use fingerpost_diagnose::sides::own_findings;
 use fingerpost_diagnose::{first_touch, hosts};
@@ -80,7 +73,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         None => causes::probes::judge(&rows, &pooled, &of_the_server, &curves, [base, new], options.threshold),
     };
     if most.is_none() {
-        first_touch::judge(&zerofill::apart::of_alone(&rows), &mut causes, &mut unexplained, options.threshold);
+        first_touch::judge(&apart::of_alone(&rows), &mut causes, &mut unexplained, options.threshold);
     }
     let compared: Vec<&str> = rows.iter().map(|r| r.probe.as_str()).collect();
     let sides = [base, new].map(Side::evidence);

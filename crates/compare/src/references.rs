@@ -272,7 +272,7 @@ fn around(value: f64, half: f64, scale: f64) -> Estimate {
 }
 
 /// The median of repetitions with its order-statistic interval of at least 95 %.
-pub(crate) fn median_interval(values: &[f64]) -> Estimate {
+pub fn median_interval(values: &[f64]) -> Estimate {
     let v = sorted(values);
     let n = v.len();
     let median = (v[(n - 1) / 2] + v[n / 2]) / 2.0;

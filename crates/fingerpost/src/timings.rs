@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use fingerpost_compare::zerofill::MAIN_API;
-use fingerpost_compare::zerofill::solve::{self, Timings};
+use fingerpost_labs::zerofill::analysis::MAIN_API;
+use fingerpost_labs::zerofill::analysis::solve::{self, Timings};
 use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_measure::rounds::Executor;
 use fingerpost_measure::{Slice, estimate};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fingerpost_record::unstated::UNKNOWN;
 use fingerpost_record::{Params, Profile};
+use fingerpost_report::lab::{Analysis, ServerWords};
 use fingerpost_sys::procfs;
 
 use crate::LabError;
@@ -94,6 +95,10 @@ pub struct Lab {
     pub takes_turns: bool,
     /// How long it takes by these settings alone; nothing where that is the profile's or the budget's to say.
     pub takes: fn(&Params) -> Option<Duration>,
+    /// What a report says of its server; nothing of a lab that loads none.
+    pub server: Option<ServerWords>,
+    /// What a report makes of its rows.
+    pub analyses: &'static [&'static Analysis],
     /// Runs it.
     pub run: fn(&mut Context) -> Result<(), LabError>,
 }

@@ -1,20 +1,22 @@
 //! Experiments made of several measurements, each with its own course and analysis.
 //!
-//! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. One
-//! file per lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all, and those that are made of probes
-//! ([`of_probes`]).
+//! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. A
+//! lab is a folder: its descriptor and its course ([`Lab`]; of a lab that is made of probes alone, [`OfProbes`]), the
+//! arithmetic of its rows (`analysis`), and what each format shows of it (`shown`). [`REGISTRY`] lists them all, and
+//! everything else takes them from there.
 
 pub mod attribute;
 pub mod database;
 pub mod deciding;
-mod desktop;
+pub mod desktop;
 mod explained;
+pub mod flops;
 mod lab;
 pub mod launch;
 mod listed;
 pub mod load;
 mod loaded;
-pub mod of_probes;
+pub mod memory;
 pub mod prove;
 pub mod rows;
 pub mod service;
@@ -22,22 +24,33 @@ mod sink;
 pub mod site;
 mod stalls;
 pub mod web;
+pub mod zerofill;
+
+use std::sync::LazyLock;
+
+use fingerpost_report::lab::{LabView, Labs};
 
 pub use fingerpost_workloads::WorkloadError as LabError;
 pub use lab::{Context, Lab, Setting};
 pub use listed::{Listed, OfProbes};
 pub use sink::Sink;
 
-/// Every lab.
+/// Every lab, in the order shown.
 pub static REGISTRY: &[Listed] = &[
     Listed::Course(&database::LAB),
     Listed::Course(&web::LAB),
+    Listed::Probes(&zerofill::LAB),
+    Listed::Probes(&flops::LAB),
+    Listed::Probes(&memory::LAB),
     Listed::Course(&site::LAB),
     Listed::Course(&launch::LAB),
-    Listed::Probes(&of_probes::ZEROFILL),
-    Listed::Probes(&of_probes::FLOPS),
-    Listed::Probes(&of_probes::MEMORY),
 ];
+
+/// What a report knows of them.
+pub fn views() -> Labs<'static> {
+    static VIEWS: LazyLock<Vec<LabView>> = LazyLock::new(|| REGISTRY.iter().map(Listed::view).collect());
+    &VIEWS
+}
 
 /// Those with a course of their own.
 pub fn courses() -> impl Iterator<Item = &'static Lab> {

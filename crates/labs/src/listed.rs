@@ -2,6 +2,7 @@
 
 use fingerpost_probes::Probe;
 use fingerpost_record::Params;
+use fingerpost_report::lab::{Analysis, LabView};
 
 use crate::lab::{Lab, Setting};
 
@@ -11,6 +12,8 @@ pub struct OfProbes {
     pub name: &'static str,
     /// One line for `list`.
     pub summary: &'static str,
+    /// What a report makes of its rows.
+    pub analyses: &'static [&'static Analysis],
 }
 
 impl OfProbes {
@@ -50,6 +53,14 @@ impl Listed {
         match self {
             Listed::Course(lab) => lab.summary,
             Listed::Probes(lab) => lab.summary,
+        }
+    }
+
+    /// What a report knows of it.
+    pub(crate) fn view(&self) -> LabView {
+        match self {
+            Listed::Course(lab) => LabView { name: lab.name, server: lab.server, analyses: lab.analyses },
+            Listed::Probes(lab) => LabView { name: lab.name, server: None, analyses: lab.analyses },
         }
     }
 

@@ -6,10 +6,11 @@ use fingerpost_record::text::{capitalised, clean, counted};
 use fingerpost_record::{Better, Finding, Run, Status, Unit};
 
 use crate::explain::{Explanation, of_run, speaking};
-use crate::labs::scaling::words::server;
+use crate::key_figures;
+use crate::lab::{self, Labs};
+use crate::scaling::words::server;
 use crate::untrusted::doubt;
 use crate::view::{Group, Row};
-use crate::{key_figures, labs};
 
 /// More sentences of one kind than these are no answer.
 const MOST: usize = 3;
@@ -17,7 +18,7 @@ const MOST: usize = 3;
 const KEYS: usize = 5;
 
 /// The answers of a run, whose rows are in these groups, cleaned; none where it has no figure.
-pub fn of(run: &Run, groups: &[Group], labs: &[labs::Found]) -> Vec<String> {
+pub fn of(run: &Run, groups: &[Group], labs: Labs, analysed: &[lab::Found]) -> Vec<String> {
     let (mut found, explained) = (Vec::new(), speaking(of_run(run)));
     found.extend(explained.iter().filter_map(of_step).take(MOST));
     if found.is_empty() {
@@ -29,20 +30,20 @@ pub fn of(run: &Run, groups: &[Group], labs: &[labs::Found]) -> Vec<String> {
             run.findings.iter().filter(|f| f.status == Status::Guilty).take(1).map(|f| blame(f, "the server", "")),
         );
     }
-    let mut labs: Vec<&labs::Found> = labs.iter().collect();
-    labs.sort_by_key(|(analysis, _)| analysis.rank);
-    for (_, lab) in &labs {
+    let mut analysed: Vec<&lab::Found> = analysed.iter().collect();
+    analysed.sort_by_key(|(analysis, _)| analysis.rank);
+    for (_, lab) in &analysed {
         let alone = lab.alone.iter().filter(|_| found.is_empty() && lab.answers.is_empty());
         found.extend(lab.answers.iter().chain(alone).cloned().collect::<Vec<_>>());
     }
     if found.is_empty() {
-        found.extend(labs.iter().find_map(|(_, lab)| lab.otherwise.clone()));
+        found.extend(analysed.iter().find_map(|(_, lab)| lab.otherwise.clone()));
     }
     if found.is_empty() {
         found.extend(answered(run));
     }
     if found.is_empty() {
-        found.extend(primitives(groups));
+        found.extend(primitives(groups, labs));
     }
     found.iter().map(|sentence| clean(sentence).into_owned()).collect()
 }
@@ -80,14 +81,14 @@ fn unaccused(e: &Explanation) -> Option<String> {
 }
 
 /// What a run of primitives is to a person: its key figures, else its first ones.
-fn primitives(groups: &[Group]) -> Option<String> {
+fn primitives(groups: &[Group], labs: Labs) -> Option<String> {
     let takes = |what: &str, row: &Row| {
         let figure = row.figure?.told();
         Some(format!("{what} {} {figure}", if row.better == Better::Lower { "takes" } else { "reaches" }))
     };
     let article =
         |name: &str| format!("{} {name}", if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" });
-    let keys = key_figures::of(groups).into_iter().filter_map(|(name, row)| takes(&article(name), row));
+    let keys = key_figures::of(groups, labs).into_iter().filter_map(|(name, row)| takes(&article(name), row));
     let mut told: Vec<String> = keys.take(KEYS).collect();
     if told.is_empty() {
         told = key_figures::measured(groups).filter_map(|row| takes(&row.name(), row)).take(MOST).collect();
@@ -126,15 +127,15 @@ fn answered(run: &Run) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::fixture::{followed, loaded};
+    use fingerpost_record::fixture::followed;
     use fingerpost_record::name::product;
-    use fingerpost_record::{Estimate, Layer, Measurement, Outcome, Params, Profile};
+    use fingerpost_record::{Estimate, Layer, Measurement, Params};
 
     use super::*;
     use crate::view::View;
 
     fn of(run: &Run) -> Vec<String> {
-        View::of(run).answers
+        View::of(run, &[]).answers
     }
 
     #[test]
@@ -172,16 +173,6 @@ mod tests {
     }
 
     #[test]
-    fn a_collapse_is_told_first_and_a_run_without_conclusions_tells_nothing() {
-        let mut run = loaded::collapsed();
-        let scaling = |run: &Run| of(run).into_iter().find(|a| a.contains("collapses from")).unwrap();
-        assert!(!scaling(&run).contains("untrusted"), "{}", scaling(&run));
-        run.measurements.iter_mut().for_each(|m| m.outcome = Outcome::Untrusted);
-        assert!(scaling(&run).ends_with(" (untrusted: all of its rows)."), "{}", scaling(&run));
-        assert!(of(&Run::default()).is_empty());
-    }
-
-    #[test]
     fn a_load_is_told_in_one_sentence() {
         let row = |probe: &str, percentile: Option<i64>, value: f64| {
             let params = Params::new().with("clients", 4).with("server", "mysql://db-1/x");
@@ -209,39 +200,5 @@ mod tests {
         assert_eq!(of(1000.0), Some(told("")));
         assert_eq!(of(3000.0), Some(told(", in 3000 round trips a second")));
         assert_eq!(answered(&Run::default()), None);
-    }
-
-    #[test]
-    fn who_asked_for_the_page_ins_since_boot_is_told_them_and_not_that_nothing_was_compared() {
-        let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
-        run.profile = Profile::Quick;
-        run.measurements.retain(|m| m.probe == "launch.pageins" || m.params.text("placement") == Some("default"));
-        let told = of(&run);
-        assert_eq!(told[0], "2304 page-ins since boot.", "{told:?}");
-        let mut late = run.clone();
-        late.measurements
-            .iter_mut()
-            .for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some("up for 120 minutes".into())));
-        assert_eq!(of(&late)[0], "2304 page-ins since boot (untrusted: up for 120 minutes).");
-        assert!(told.iter().all(|sentence| !sentence.contains("One placement")), "{told:?}");
-    }
-
-    #[test]
-    fn an_answer_says_how_many_of_its_rows_are_untrusted() {
-        let mut run = fingerpost_compare::references::load("flops-g5-2.7-gcc-3.3").unwrap();
-        let told = |run: &Run| super::of(run, &[], &labs::of(run)).join(" ");
-        assert!(told(&run).contains("FLOPS") && !told(&run).contains("untrusted"), "{}", told(&run));
-        run.measurements[0].outcome = Outcome::Untrusted;
-        assert!(
-            told(&run).contains(&format!(" (1 of {} rows is untrusted).", run.measurements.len())),
-            "{}",
-            told(&run)
-        );
-        run.measurements[1].outcome = Outcome::Untrusted;
-        assert!(
-            told(&run).contains(&format!(" (2 of {} rows are untrusted).", run.measurements.len())),
-            "{}",
-            told(&run)
-        );
     }
 }

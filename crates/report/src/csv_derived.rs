@@ -5,7 +5,7 @@ use fingerpost_record::descriptor::table;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Paths, Run};
 
-use crate::labs::derived::{COUNT, Derived, NS, Of, RATIO};
+use crate::lab::derived::{COUNT, Derived, NS, Of, RATIO};
 use crate::view::View;
 
 /// The columns, in their order.
@@ -56,7 +56,7 @@ fn text(figure: &Derived, run: &str, host: &str) -> String {
 /// All of it, the laboratories' first; nothing for a run without them.
 pub fn render(run: &Run, view: &View, host: &str) -> String {
     let of_requests: Vec<Derived> = run.paths.iter().flat_map(requests).collect();
-    let all = view.labs.iter().flat_map(|(_, shown)| &shown.derived).chain(&of_requests);
+    let all = view.found.iter().flat_map(|(_, shown)| &shown.derived).chain(&of_requests);
     all.filter(|figure| figure.value.is_finite()).map(|figure| text(figure, &view.id, host)).collect()
 }
 
@@ -98,26 +98,9 @@ fn requests(p: &Paths) -> Vec<Derived> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::labs;
 
     fn lines(all: &[Derived]) -> Vec<String> {
         all.iter().map(|figure| text(figure, "run", "host")).collect()
-    }
-
-    #[test]
-    fn caches_translation_and_peaks_are_lines_of_the_same_columns() {
-        let memory = lines(&labs::memory::csv::derived(&labs::memory::words::tests::example()));
-        let flops = lines(&labs::flops::csv::derived(&labs::flops::words::tests::example()));
-        for text in memory.iter().chain(&flops) {
-            assert_eq!(text.trim_end().split(',').count(), HEADER.split(',').count(), "{text}");
-            assert!(!text.contains('\u{1b}') && text.contains(",derived,"), "{text}");
-        }
-        let has = |all: &[String], parts: &[&str]| all.iter().any(|l| parts.iter().all(|p| l.contains(p)));
-        assert!(has(&memory, &["memory.level_holds", "level=L1d", ",bytes,", "derived,16384,"]), "{memory:?}");
-        assert!(has(&memory, &["memory.level_reported", "level=L1d", "derived,32768,"]));
-        assert!(has(&memory, &["memory.translation_reach", "pages=small;level=1", "derived,262144,"]));
-        assert!(has(&flops, &["flops.average", "compiler=built-in;module=all", "derived,1234000000,"]));
-        assert!(has(&flops, &["flops.units", "kind=vector_fma", "derived,2,"]), "{flops:?}");
     }
 
     #[test]
@@ -142,7 +125,7 @@ mod tests {
     #[test]
     fn a_run_without_laboratories_has_no_such_line() {
         let run = Run::default();
-        assert_eq!(render(&run, &View::of(&run), "host"), "");
+        assert_eq!(render(&run, &View::of(&run, &[]), "host"), "");
     }
 
     #[test]

@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn what_all_steps_share_is_told_once_in_every_form() {
         let found = of_run(&two_steps());
-        let page = crate::html::report(&two_steps(), None);
+        let page = crate::html::report(&two_steps(), &[], None);
         for text in [render(&found, &Style::default()), markdown(&found), page] {
             let (all, fives) = (text.matches("database engine=mariadb").count(), text.matches("clients=50").count());
             assert!(all == 1 && fives > 0, "{all} and {fives}: {text}");

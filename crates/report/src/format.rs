@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use fingerpost_record::Run;
 
+use crate::lab::Labs;
 use crate::style::Style;
 use crate::view::View;
 use crate::{csv, json, markdown, pictures, table};
@@ -51,9 +52,9 @@ impl FromStr for Format {
     }
 }
 
-/// Writes a run in a format. The style matters to the table only.
-pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) -> io::Result<()> {
-    let shown = |render: &dyn Fn(&View) -> String| render(&View::of(run));
+/// Writes a run in a format, with what these labs analyse of it. The style matters to the table only.
+pub fn write_run(out: &mut dyn Write, run: &Run, labs: Labs, format: Format, style: &Style) -> io::Result<()> {
+    let shown = |render: &dyn Fn(&View) -> String| render(&View::of(run, labs));
     let text = match format {
         Format::Table => shown(&|view| table::render(view, &pictures::terminal(run, view, style), style)),
         Format::Json => return json::write(out, run),

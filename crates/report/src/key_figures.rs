@@ -3,7 +3,7 @@
 
 use fingerpost_record::Outcome;
 
-use crate::labs::{self, Loaded};
+use crate::lab::{LabView, Labs};
 use crate::view::{Group, Row};
 
 /// The probe, a parameter that its row should have, and what it is called. They are chosen by name, eight of all, and
@@ -24,21 +24,22 @@ const KEYS: [(&str, &str, &str); 8] = [
 const BEST_CASE: &str = "query_cache=on";
 
 /// Those of them that were measured, each with its name, and the peak of each server that a lab loads.
-pub fn of(groups: &[Group]) -> Vec<(&'static str, &Row)> {
+pub fn of<'a>(groups: &'a [Group], labs: Labs) -> Vec<(&'static str, &'a Row)> {
     let rows: Vec<&Row> = measured(groups).collect();
     let find = |(probe, params, name): &(&str, &str, &'static str)| {
         let of = || rows.iter().copied().filter(|r| r.probe == *probe);
         let row = of().find(|r| r.params.contains(params)).or(of().next())?;
         Some((*name, row))
     };
-    let peak = |(lab, loaded): (&str, &'static Loaded)| {
+    let peak = |lab: &LabView| {
+        let called = lab.server?.called;
         let value = |row: &Row| row.figure.map_or(0.0, |f| f.estimate.value);
-        let of = rows.iter().copied().filter(|r| r.probe.strip_suffix(".throughput") == Some(lab));
+        let of = rows.iter().copied().filter(|r| r.probe.strip_suffix(".throughput") == Some(lab.name));
         // Answers from a cache are the best case, and not what a database is known by.
         let of = of.filter(|row| !row.params.contains(BEST_CASE));
-        Some((loaded.called, of.max_by(|a, b| value(a).total_cmp(&value(b)))?))
+        Some((called, of.max_by(|a, b| value(a).total_cmp(&value(b)))?))
     };
-    KEYS.iter().filter_map(find).chain(labs::loaded().filter_map(peak)).collect()
+    KEYS.iter().filter_map(find).chain(labs.iter().filter_map(peak)).collect()
 }
 
 /// Rows that are to be relied on.

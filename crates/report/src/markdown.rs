@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_all_rows_share_is_told_once() {
-        let text = render(&View::of(&rows(3, Some("only 2 processes"))), "");
+        let text = render(&View::of(&rows(3, Some("only 2 processes")), &[]), "");
         assert_eq!(text.matches("engine=redis").count(), 1 + text.matches("--set engine=redis").count(), "{text}");
         assert!(text.contains("\nAll rows: engine=redis\n") && text.contains(" | clients=2 | "), "{text}");
         assert_eq!(text.matches("only 2 processes").count(), 1, "{text}");
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn one_row_keeps_its_parameters_and_its_reason() {
-        let text = render(&View::of(&rows(1, Some("only 2 processes"))), "");
+        let text = render(&View::of(&rows(1, Some("only 2 processes")), &[]), "");
         assert!(
             text.contains("| clients=1 engine=redis |") && text.contains("| untrusted: only 2 processes |"),
             "{text}"

@@ -4,7 +4,7 @@ use fingerpost_record::Run;
 
 use crate::explain;
 use crate::grid::Grid;
-use crate::labs::Shown;
+use crate::lab::Shown;
 use crate::style::Style;
 use crate::view::View;
 use crate::words::clean;
@@ -39,7 +39,7 @@ pub fn markdown(run: &Run, view: &View) -> String {
 /// What each analysis shows, with what explains the time of requests at its place.
 fn around(view: &View, explained: &str, show: impl Fn(&Shown) -> String) -> String {
     let part = |before: bool| -> String {
-        view.labs.iter().filter(|(of, _)| of.before_requests == before).map(|(_, shown)| show(shown)).collect()
+        view.found.iter().filter(|(of, _)| of.before_requests == before).map(|(_, shown)| show(shown)).collect()
     };
     [part(true), explained.to_owned(), part(false)].concat()
 }

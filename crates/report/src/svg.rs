@@ -147,7 +147,7 @@ fn nice_step(width: f64) -> f64 {
 }
 
 /// A value on an axis in as few digits as it has: `10 µs`, `2.5 GB/s`.
-pub(crate) fn tick_label(unit: Unit, value: f64) -> String {
+pub fn tick_label(unit: Unit, value: f64) -> String {
     // Nothing is the same in every unit, and the axis's other labels have theirs.
     if value == 0.0 && unit != Unit::Percent {
         return "0".to_owned();
@@ -158,12 +158,13 @@ pub(crate) fn tick_label(unit: Unit, value: f64) -> String {
     format!("{short} {}", scale.symbol).trim_end().to_owned()
 }
 
-pub(crate) fn percent(place: f64) -> String {
+/// A place as CSS has it, in per cent of the width.
+pub fn percent(place: f64) -> String {
     format!("{place:.2}%")
 }
 
 /// Labels at the edges grow inwards.
-pub(crate) fn anchor(place: f64) -> &'static str {
+pub fn anchor(place: f64) -> &'static str {
     match place {
         p if p < 10.0 => "start",
         p if p > 90.0 => "end",

@@ -8,7 +8,7 @@ mod tests;
 use fingerpost_record::{Host, Outcome, Profile, Run, Unit};
 use rows::{group_rows, text};
 
-use crate::labs;
+use crate::lab::{self, LabView, Labs};
 use crate::words::{moment, whole_bytes};
 
 pub use fact::{Fact, interval_title, parts_of_doubt};
@@ -33,27 +33,30 @@ pub struct View {
     pub groups: Vec<Group>,
     /// The command that measures the same again; none for published figures.
     pub command: Option<String>,
-    /// What the analyses of labs find, in the order shown.
-    pub(crate) labs: Vec<labs::Found>,
+    /// The labs.
+    pub(crate) labs: Vec<LabView>,
+    /// What their analyses find, in the order shown.
+    pub(crate) found: Vec<lab::Found>,
     /// What the author of published figures watched besides.
     pub watched: Vec<crate::watched::Watched>,
 }
 
 impl View {
-    /// The view of a run.
-    pub fn of(run: &Run) -> View {
+    /// The view of a run, with what these labs analyse of it.
+    pub fn of(run: &Run, labs: Labs) -> View {
         let groups = group_rows(&run.measurements);
-        let labs = labs::of(run);
+        let found = lab::found(run, labs);
         View {
             id: text(&run.id),
             name: fingerpost_record::name::of(run.label.as_deref(), &run.command).unwrap_or_default(),
-            answers: crate::answer::of(run, &groups, &labs),
+            answers: crate::answer::of(run, &groups, labs, &found),
             headline: headline(run),
             host: host_facts(run),
             doubts: doubts(run),
             groups,
             command: (run.profile != Profile::Imported).then(|| command(run)),
-            labs,
+            labs: labs.to_vec(),
+            found,
             watched: crate::watched::of(run),
         }
     }

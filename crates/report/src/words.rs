@@ -13,7 +13,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A number with two decimals at most, and none that says nothing.
-pub(crate) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

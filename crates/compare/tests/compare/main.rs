@@ -9,7 +9,6 @@ mod causes_of_probes;
 mod causes_of_workloads;
 mod cells;
 mod changes;
-mod conclusions;
 mod few_runs;
 mod headlines;
 mod hostile_imports;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
-use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides, replay};
+use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides};
 use fingerpost_report::{Format, compare as view};
 
 use super::threshold::threshold;
@@ -115,7 +115,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 fn what_would(base: &Side, new: &Side) -> String {
     let commands = |published: &Side, own: &Side| -> Vec<String> {
         let has = |name: &str| own.rows.keys().any(|(probe, _, _)| family(probe) == family(name));
-        let recipes = replay::tables_of(&published.info.name).into_iter().filter_map(replay::recipe_of);
+        let recipes =
+            fingerpost_replay::tables_of(&published.info.name).into_iter().filter_map(fingerpost_replay::recipe_of);
         recipes
             .filter(|recipe| recipe.names.iter().any(|name| has(name)))
             .map(|recipe| format!("`{}`", recipe.command()))

@@ -252,7 +252,7 @@ fn of_run(name: &OsStr) -> anyhow::Result<(Vec<Explanation>, Vec<String>)> {
     }
     // The screen of a service begins with its own.
     let service = explanations.iter().any(|e| e.workload == report::service::WORKLOAD);
-    let answers = if service { Vec::new() } else { View::of(&run).answers };
+    let answers = if service { Vec::new() } else { View::of(&run, fingerpost_labs::views()).answers };
     Ok((explanations, answers))
 }
 

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use fingerpost_compare::replay::{self, Recipe};
 use fingerpost_record::archive::Archive;
 use fingerpost_record::{Run, lean, load};
-use fingerpost_report::{html, json, replay as words};
+use fingerpost_replay::{self as replay, Recipe, shown};
+use fingerpost_report::{html, json};
 
 use crate::exit::{Done, say, usage};
 use crate::{output, runs};
@@ -67,12 +67,12 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let found = replay::replay(&args.name, &tables, &own);
     match &args.output {
         Some(path) => {
-            output::page(path, &html::page(&html::of_replay(&found)), &format!("The replay of {}", args.name))?
+            output::page(path, &html::page(&shown::html::content(&found)), &format!("The replay of {}", args.name))?
         }
         None => output::write(|out| match args.format.as_str() {
             "json" => json::write(out, &found),
-            "markdown" => out.write_all(words::markdown(&found).as_bytes()),
-            _ => out.write_all(words::render(&found, &output::style(args.wide)).as_bytes()),
+            "markdown" => out.write_all(shown::markdown(&found).as_bytes()),
+            _ => out.write_all(shown::render(&found, &output::style(args.wide)).as_bytes()),
         })?,
     }
     Ok(done)

@@ -56,5 +56,5 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Prints a run on standard output: what `show` does, and `run` at its end.
 pub fn print(run: &Run, format: Format, wide: bool) -> anyhow::Result<()> {
-    output::write(|out| format::write_run(out, run, format, &output::style(wide)))
+    output::write(|out| format::write_run(out, run, fingerpost_labs::views(), format, &output::style(wide)))
 }

@@ -4,12 +4,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 
-use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
-use fingerpost_compare::zerofill::{self as analysis, Analysis};
+use fingerpost_labs::zerofill::analysis::solve::{self, Costs, FIELDS, Timings};
+use fingerpost_labs::zerofill::analysis::{self, Analysis};
+use fingerpost_labs::zerofill::shown::words;
 use fingerpost_record::Unit;
 use fingerpost_record::unit::significant;
 use fingerpost_report::grid::{Align, Grid, Line};
-use fingerpost_report::labs::zerofill::words;
 use fingerpost_report::style::Tone;
 use fingerpost_report::words::percent;
 use fingerpost_report::{Format, Style};

@@ -6,12 +6,14 @@
 //! the kernel's page cache, databases in their own or the kernel's: what is compared is the way to a page, not the
 //! disk, unless the state is `cold`.
 
+pub mod analysis;
 mod contest;
 mod course;
 mod parts;
 mod places;
 mod prepare;
 mod settings;
+mod shown;
 mod start;
 mod warming;
 
@@ -139,6 +141,8 @@ pub static LAB: Lab = Lab {
     check: |settings, profile| Settings::new(settings, profile).map(drop),
     takes_turns: false,
     takes: |_| None,
+    server: None,
+    analyses: &[&shown::ANALYSIS],
     run,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use fingerpost_compare::site::{MEMORY, MET};
+use super::analysis::{MEMORY, MET};
 use fingerpost_record::Param;
 use fingerpost_record::params::named;
 use fingerpost_sys::cgroup::Throttle;

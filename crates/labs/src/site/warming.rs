@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fingerpost_compare::site::MET;
+use super::analysis::MET;
 use fingerpost_measure::course::{Extent, Interleaved, Order};
 use fingerpost_workloads::site::Access;
 use fingerpost_workloads::site::reader::{Reader, numbers};

@@ -1,10 +1,10 @@
 //! The zero-fill calculator: four editable fields, and what follows from them.
 
 use axum::http::StatusCode;
-use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
+use fingerpost_labs::zerofill::analysis::solve::{self, Costs, FIELDS, Timings};
+use fingerpost_labs::zerofill::shown::{legend, words::without_zeros};
 use fingerpost_record::unit::significant;
 use fingerpost_report::html::term::term;
-use fingerpost_report::labs::zerofill::{legend, words::without_zeros};
 use maud::{Markup, html};
 use serde::Deserialize;
 

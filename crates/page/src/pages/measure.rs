@@ -169,7 +169,7 @@ pub fn so_far(s: &State) -> Markup {
     html! {
         @if let Some(live) = &s.live { (lately(live)) }
         @if !s.rows.is_empty() {
-            (report::scaling_of(&s.rows))
+            (report::scaling_of(&s.rows, fingerpost_labs::views()))
             h3 { "Measured so far: " (s.rows.len()) @if s.rows.len() == 1 { " row" } @else { " rows" } }
             div class="so-far" { (report::so_far(&s.rows)) }
             p class="note" { "Each row is measured several times: its value may still change." }

@@ -3,9 +3,9 @@
 
 use axum::http::StatusCode;
 use fingerpost_compare::references;
-use fingerpost_compare::replay::{self, chosen, tables_of};
 use fingerpost_record::text::capitalised;
 use fingerpost_record::{Run, lean, load, suggest};
+use fingerpost_replay::{chosen, replay, shown, tables_of};
 use fingerpost_report::html;
 use fingerpost_report::html::term::term;
 use maud::{Markup, html as markup};
@@ -70,7 +70,8 @@ fn systems(site: &Site) -> Markup {
 /// When there is none of this name.
 pub fn system(site: &Site, name: &str) -> Answer {
     let run = references::load(name).ok_or_else(|| none(references::unknown(name)))?;
-    let content_of = html::of_run(&run, html::Around { link: None, define: Some(site.options.define) });
+    let content_of =
+        html::of_run(&run, fingerpost_labs::views(), html::Around { link: None, define: Some(site.options.define) });
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/replay/" (run.id) } { "Its tables, on your machine" } " "
@@ -87,7 +88,7 @@ pub fn system(site: &Site, name: &str) -> Answer {
 pub fn replayed(site: &Site, name: &str) -> Answer {
     let tables = tables_of(name);
     if tables.is_empty() {
-        let names = replay::names();
+        let names = fingerpost_replay::names();
         let near = suggest::or_else(name, names.iter().map(String::as_str), || {
             "the tables are on the page Published figures".into()
         });
@@ -103,7 +104,7 @@ pub fn replayed(site: &Site, name: &str) -> Answer {
         |path| lean::figures_from_path(path).ok(),
         |path| load::from_path(path).ok(),
     );
-    let content_of = html::of_replay(&replay::replay(name, &tables, &own));
+    let content_of = shown::html::content(&replay(name, &tables, &own));
     let of_system = references::load(name).is_some();
     let actions = markup! {
         p class="actions" {

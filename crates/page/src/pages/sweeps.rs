@@ -96,7 +96,8 @@ pub fn host(site: &Site, number: &str, node: &str) -> Answer {
     // What it is among its peers is read before its figures.
     let verdicts = judge::judge(&sweep, false).map_err(|e| wrong(&e))?;
     let of_host = verdicts.hosts.iter().find(|host| host.node == node).map(fingerpost_fleet::html::of_host);
-    let mut content_of = html::of_run(&run, html::Around { link: None, define: Some(site.options.define) });
+    let mut content_of =
+        html::of_run(&run, fingerpost_labs::views(), html::Around { link: None, define: Some(site.options.define) });
     content_of.title = format!("{}: {}", clean(node), content_of.title);
     let actions = markup! {
         p class="actions" { a href={ (site.base) "/sweep/" (number) } { "To the sweep" } }

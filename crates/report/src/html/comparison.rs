@@ -14,7 +14,7 @@ use crate::compare_words::{
     CHANGED_PARTS, GAINS, SETTLED, SURER, changed_parts, gains, interval, not_compared_in_short, number, settled,
     sides, summary, surer, waterfall_title,
 };
-use crate::labs::scaling::html as scaling;
+use crate::scaling::html as scaling;
 
 /// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by
 /// their beginnings.

@@ -1,17 +1,16 @@
 //! The report: one HTML file that needs nothing else, no script and no network.
 //!
 //! A page is a list of sections, each made by one file here and left out where the run has nothing for it. To add one,
-//! write `fn section(run) -> Option<Section>` and name it in [`of_run`]. Those of labs come from [`crate::labs`].
+//! write `fn section(run) -> Option<Section>` and name it in [`of_run`]. Those of labs come from [`crate::lab`].
 
 mod budget;
 pub mod comparison;
-pub(crate) mod content;
+pub mod content;
 mod experiments;
 mod forest;
-pub(crate) mod parts;
+pub mod parts;
 mod paths;
 mod probes;
-mod replay;
 mod samples;
 pub mod style;
 pub mod term;
@@ -22,28 +21,28 @@ use fingerpost_record::{Measurement, Run};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use parts::doubt;
 
-use crate::labs::{self, LABS};
+use crate::lab::Labs;
+use crate::scaling;
 use crate::view::View;
 
 pub use content::{Around, Content, Define, Link, Section};
 pub use parts::{facts, scrolling};
 pub use probes::so_far;
-pub use replay::content as of_replay;
 
 /// The report of one run.
-pub fn report(run: &Run, define: Option<Define>) -> String {
-    page(&of_run(run, Around { link: None, define }))
+pub fn report(run: &Run, labs: Labs, define: Option<Define>) -> String {
+    page(&of_run(run, labs, Around { link: None, define }))
 }
 
 /// A run's content.
-pub fn of_run(run: &Run, around: Around) -> Content {
-    let mut view = View::of(run);
+pub fn of_run(run: &Run, labs: Labs, around: Around) -> Content {
+    let mut view = View::of(run, labs);
     let mut sections = Vec::new();
     sections.extend(budget::findings(run));
     sections.extend(experiments::section(run));
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
-    sections.extend(std::mem::take(&mut view.labs).into_iter().flat_map(|(_, shown)| shown.sections));
+    sections.extend(std::mem::take(&mut view.found).into_iter().flat_map(|(_, shown)| shown.sections));
     sections.extend(probes::sections(&view, run, around));
     sections.extend(watched(&view));
     sections.extend(host(&view));
@@ -64,8 +63,8 @@ pub fn of_run(run: &Run, around: Around) -> Content {
 }
 
 /// The curves over numbers of clients of rows that are known so far.
-pub fn scaling_of(rows: &[Measurement]) -> Markup {
-    html! { @for s in labs::scaling::html::sections(rows, LABS, "95 % interval") { (s.body) } }
+pub fn scaling_of(rows: &[Measurement], labs: Labs) -> Markup {
+    html! { @for s in scaling::html::sections(rows, labs, "95 % interval") { (s.body) } }
 }
 
 /// A comparison's content.

@@ -19,7 +19,7 @@ use crate::view::{Group, Row, Shared, View, in_order, interval_title, outcome_na
 
 /// A few figures in large letters.
 pub fn tiles(view: &View) -> Markup {
-    let found = key_figures::of(&view.groups);
+    let found = key_figures::of(&view.groups, &view.labs);
     html! {
         @if found.len() > 1 {
             ul class="tiles" aria-label="Key figures" {

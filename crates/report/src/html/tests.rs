@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn the_page_holds_every_group_and_row() {
     let run = fixture::run();
-    let page = report(&run, None);
-    for group in View::of(&run).groups {
+    let page = report(&run, &[], None);
+    for group in View::of(&run, &[]).groups {
         assert!(
             page.contains(&format!("id=\"{}\"", group.table.key))
                 && page.contains(&format!("href=\"#{}\"", group.table.key)),
@@ -23,7 +23,7 @@ fn the_page_holds_every_group_and_row() {
 
 #[test]
 fn the_page_needs_nothing_else() {
-    let page = report(&fixture::run(), None);
+    let page = report(&fixture::run(), &[], None);
     for outside in ["<script", "<link", "<img", "<iframe", "@import", "url(", "https://"] {
         assert!(!page.contains(outside), "{outside}");
     }
@@ -33,7 +33,7 @@ fn the_page_needs_nothing_else() {
 
 #[test]
 fn every_element_is_closed_in_order() {
-    let page = report(&fixture::run(), None);
+    let page = report(&fixture::run(), &[], None);
     let mut open: Vec<&str> = Vec::new();
     for piece in page.split('<').skip(1) {
         let tag = piece.split(['>', ' ', '\n']).next().unwrap();
@@ -56,15 +56,7 @@ fn a_hostile_run_stays_text() {
     run.command = vec!["fingerpost".into(), evil.into()];
     run.measurements[0].probe = evil.into();
     run.measurements[0].params = fingerpost_record::Params::new().with(evil, evil);
-    let page = report(&run, None);
+    let page = report(&run, &[], None);
     assert!(!page.contains("<script") && !page.contains('\u{1b}'));
     assert_eq!(page.matches("</style>").count(), 1);
-}
-
-#[test]
-fn the_site_laboratory_has_its_sources_table() {
-    let page = report(&crate::labs::site::words::tests::source_run(), None);
-    assert!(page.contains("7.069") && page.contains("fs/odb") && page.contains("id=\"site-rounds\""));
-    assert!(!page.contains("<script"));
-    assert!(!report(&fixture::run(), None).contains("site-rounds"));
 }

@@ -1,0 +1,13 @@
+//! The lab: floating point by instruction mix and compiler. It is made of the probes that name it.
+
+pub mod analysis;
+pub(crate) mod shown;
+
+use crate::OfProbes;
+
+/// The descriptor.
+pub static LAB: OfProbes = OfProbes {
+    name: "flops",
+    summary: "floating-point rates by instruction mix and compiler, beside the limits of the core",
+    analyses: &[&shown::ANALYSIS],
+};

@@ -1,0 +1,13 @@
+//! The lab: the memory hierarchy. It is made of the probes that name it.
+
+pub mod analysis;
+pub(crate) mod shown;
+
+use crate::OfProbes;
+
+/// The descriptor.
+pub static LAB: OfProbes = OfProbes {
+    name: "memory",
+    summary: "latency by size, stride and page; bandwidth by size and threads; the caches that the curves show",
+    analyses: &[&shown::ANALYSIS],
+};

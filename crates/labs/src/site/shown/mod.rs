@@ -1,0 +1,31 @@
+//! The lab of a site's pages from files and from an object database.
+
+mod answer;
+mod csv;
+mod found;
+mod html;
+pub(crate) mod words;
+
+use fingerpost_record::Run;
+
+use fingerpost_report::lab::{Analysis, Labs, Shown};
+use found::Found;
+use words::SiteView;
+
+/// The analysis.
+pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 3, of };
+
+fn of(run: &Run, _: Labs) -> Option<Shown> {
+    run.measurements.iter().find(|m| m.probe.starts_with("site."))?;
+    let found = Found::of(run);
+    let site = SiteView::of(&found);
+    Some(Shown {
+        answers: answer::answers(run, &found),
+        alone: None,
+        otherwise: None,
+        grids: words::grids(&site),
+        markdown: None,
+        derived: csv::derived(&found),
+        sections: html::section(&site).into_iter().collect(),
+    })
+}

@@ -1,0 +1,205 @@
+//! Throughput over the number of clients: the curves, and the articles' table against one client.
+
+use std::collections::BTreeMap;
+
+use fingerpost_compare::comparison::Curve;
+use fingerpost_compare::scaling::Scaling;
+use fingerpost_record::text::clean;
+use fingerpost_record::{Better, Estimate, Measurement, Params, Unit};
+use maud::{Markup, html};
+
+use crate::figure::Figure;
+use crate::html::content::Section;
+use crate::html::parts::scrolling;
+use crate::html::term::term;
+use crate::lab::{LabView, Labs};
+use crate::svg::lines::{Chart, Point, Series, Steps};
+
+/// Parameters that count who works at the same time, and what to call them.
+const COUNTS: [(&str, &str); 3] = [("clients", "clients"), ("connections", "connections"), ("threads", "threads")];
+/// The most curves of one picture.
+const MOST: usize = 6;
+
+/// The points of one curve, by number of clients.
+type Points = BTreeMap<u64, Estimate>;
+
+/// The words of a section.
+struct Words {
+    /// The title.
+    title: &'static str,
+    /// What is counted in a second.
+    up: &'static str,
+    /// What the column of intervals is called.
+    interval: &'static str,
+}
+
+/// A section for each lab whose server was measured with several numbers of clients. `interval` is what their column
+/// is called.
+pub fn sections(rows: &[Measurement], labs: Labs, interval: &'static str) -> Vec<Section> {
+    let of = |lab: &LabView| {
+        let server = lab.server?;
+        section(rows, lab.name, &Words { title: server.curves, up: server.counted, interval })
+    };
+    labs.iter().filter_map(of).collect()
+}
+
+fn section(rows: &[Measurement], lab: &str, words: &Words) -> Option<Section> {
+    let probe = format!("{lab}.throughput");
+    let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
+    let count = COUNTS.into_iter().find(|(param, _)| rows.iter().any(|m| m.params.int(param).is_some()))?;
+    let curves = families(&rows, count.0);
+    (!curves.is_empty()).then(|| Section {
+        key: format!("{lab}-scaling").into(),
+        title: words.title.to_owned(),
+        body: body(&curves, count.1, words),
+    })
+}
+
+/// The rows that differ in the number of clients only, for every set of other parameters that has two of them.
+fn families(rows: &[&Measurement], count: &str) -> Vec<(String, Points)> {
+    let mut families: BTreeMap<Params, Points> = BTreeMap::new();
+    for m in rows {
+        let (Some(n), Some(estimate)) = (m.params.int(count).and_then(|n| u64::try_from(n).ok()), m.estimate) else {
+            continue;
+        };
+        let mut rest = m.params.clone();
+        rest.0.remove(count);
+        families.entry(rest).or_default().insert(n, estimate);
+    }
+    let name = |params: &Params| {
+        if params.is_empty() { "throughput".to_owned() } else { clean(&params.to_string()).into_owned() }
+    };
+    families
+        .into_iter()
+        .filter(|(_, points)| points.len() > 1)
+        .map(|(params, points)| (name(&params), points))
+        .collect()
+}
+
+fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
+    let steps: Vec<u64> = curves
+        .iter()
+        .flat_map(|c| c.1.keys().copied())
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let series = |(name, points): &(String, Points)| Series {
+        name: name.clone(),
+        points: points
+            .iter()
+            .filter_map(|(n, e)| {
+                Some(Point { step: steps.binary_search(n).ok()?, value: e.value, low: e.low, high: e.high })
+            })
+            .collect(),
+    };
+    html! { div class="pair" {
+        div { @for part in curves.chunks(MOST) {
+            (Chart {
+                title: words.title.to_owned(),
+                across: across.to_owned(),
+                steps: steps.iter().map(u64::to_string).collect(),
+                up: words.up.to_owned(),
+                unit: Unit::PerSecond,
+                from_zero: true,
+                kind: Steps::Numbers,
+                series: part.iter().map(series).collect(),
+            }.draw())
+        } }
+        div { @for (name, points) in curves { (table(words, name, points, across)) } }
+    } }
+}
+
+/// The curve's shape in words, of what is counted here.
+fn sentence(scaling: &Scaling, across: &str) -> String {
+    scaling.sentence("client").replace("client", across.trim_end_matches('s'))
+}
+
+/// The articles' table: throughput, and in per cent of the first line.
+fn table(words: &Words, name: &str, points: &Points, across: &str) -> Markup {
+    let plain: Vec<(u64, f64)> = points.iter().map(|(n, e)| (*n, e.value)).collect();
+    let scaling = Scaling::of(&plain);
+    html! {
+        h3 { (name) }
+        @if let Some(s) = &scaling { p class="verdict" { "It " (sentence(s, across)) "." } }
+        (scrolling(&format!("{}, {name}, table", words.title), html! {
+            table class="narrow" {
+                thead {
+                    tr {
+                        th scope="col" class="number" { (term(across)) }
+                        th scope="col" class="number" { (term("throughput")) }
+                        th scope="col" { (term(words.interval)) }
+                        th scope="col" class="number" { (term("scaling")) }
+                    }
+                }
+                tbody { @for (n, e) in points {
+                    @let f = Figure::new(*e, Unit::PerSecond);
+                    tr {
+                        th scope="row" class="number" { (n) }
+                        td class="number" { (f.value()) " " (f.symbol()) }
+                        td { (f.interval()) }
+                        td class="number" {
+                            @if let Some(row) = scaling.as_ref().and_then(|s| s.rows.iter().find(|r| r.clients == *n)) {
+                                (format!("{:.0} %", row.scaling))
+                            }
+                        }
+                    }
+                } }
+            }
+        }))
+    }
+}
+
+/// Two sides of a comparison in one picture, with both scalings.
+pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
+    let side = |name: &str, value: fn(&(i64, f64, f64)) -> f64| Series {
+        name: name.to_owned(),
+        points: curve
+            .points
+            .iter()
+            .map(value)
+            .enumerate()
+            .map(|(step, v)| Point { step, value: v, low: v, high: v })
+            .collect(),
+    };
+    let percent = |v: f64, one: Option<f64>| {
+        one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0))
+    };
+    // One name on both sides would not tell them apart.
+    let [base_name, new_name] = if base == new { ["The base side", "The new side"] } else { [base, new] };
+    let fallen = [(base_name, curve.base_collapses_from), (new_name, curve.new_collapses_from)];
+    let first = curve.points.first().copied();
+    let (one_base, one_new) = (first.map(|p| p.1), first.map(|p| p.2));
+    html! { div class="pair" {
+        div { (Chart {
+            title: crate::compare_words::curve_title(curve),
+            across: "clients".into(),
+            steps: curve.points.iter().map(|p| p.0.to_string()).collect(),
+            up: "throughput a second".into(),
+            unit: Unit::PerSecond,
+            from_zero: true,
+            kind: Steps::Numbers,
+            series: vec![side(&format!("base: {base}"), |p| p.1), side(&format!("new: {new}"), |p| p.2)],
+        }.draw()) }
+        div { @for (name, from) in fallen {
+            @if let Some(n) = from { p class="verdict" { strong { (name) } " collapses from " (n) " clients on." } }
+        }
+        (scrolling(&format!("{}, table", crate::compare_words::curve_title(curve)), html! {
+            table class="narrow" {
+                thead {
+                    tr {
+                        th scope="col" class="number" { (term("clients")) }
+                        @for side in ["base", "new"] {
+                            th scope="col" class="number" { (term(side)) }
+                            th scope="col" class="number" { (term("scaling")) }
+                        }
+                    }
+                }
+                tbody { @for (n, b, v) in &curve.points { tr {
+                    th scope="row" class="number" { (n) }
+                    td class="number" { (Unit::PerSecond.format(*b)) } td class="number" { (percent(*b, one_base)) }
+                    td class="number" { (Unit::PerSecond.format(*v)) } td class="number" { (percent(*v, one_new)) }
+                } } }
+            }
+        })) }
+    } }
+}
