@@ -53,6 +53,6 @@ mod tests {
         assert!(has("memory.level_holds", "level=L1d", 16_384.0));
         assert!(has("memory.level_reported", "level=L1d", 32_768.0));
         assert!(has("memory.translation_reach", "pages=small;level=1", 262_144.0));
-        assert!(all.iter().all(|f| !f.name != "memory.level_holds" || f.unit == BYTES));
+        assert!(all.iter().all(|f| f.name != "memory.level_holds" || f.unit == BYTES));
     }
 }
