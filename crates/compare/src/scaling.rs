@@ -2,7 +2,7 @@
 //!
 //! Of its columns one collapses from five clients on, and the others reach their peak and leave it slowly.
 
-use fingerpost_record::{Better, Outcome, Params, Run};
+use fingerpost_record::{Better, Outcome, Params, Run, Who};
 
 /// A throughput at least this share of the peak counts as having reached it: the article's Linux columns stay within it
 /// from where they flatten out to 50 clients.
@@ -142,28 +142,24 @@ pub struct Table {
     pub workload: String,
     /// What all rows have in common.
     pub params: Params,
-    /// Who asks: `client` or `connection`.
-    pub who: &'static str,
+    /// Who asks.
+    pub who: Who,
     /// The table.
     pub scaling: Scaling,
     /// Those of the rows, by number of clients, whose figure is not to be trusted.
     pub untrusted: Vec<u64>,
 }
 
-/// The parameters that count those who ask, and what one is called.
-pub const WHO: [(&str, &str); 2] = [("clients", "client"), ("connections", "connection")];
-
 /// The scaling tables of a run in the order of its rows.
 pub fn tables(run: &Run) -> Vec<Table> {
     /// Workload, parameters in common, who asks; then number, throughput, and whether it is to be trusted.
-    type Series = ((String, Params, &'static str), Vec<(u64, f64, bool)>);
+    type Series = ((String, Params, Who), Vec<(u64, f64, bool)>);
     let mut found: Vec<Series> = Vec::new();
     for m in run.measurements.iter().filter(|m| m.better == Better::Higher) {
-        let Some((by, who)) = WHO.into_iter().find(|(by, _)| m.params.int(by).is_some()) else { continue };
+        let Some((number, who)) = m.params.asking() else { continue };
         let (Some(workload), Some(estimate)) = (m.probe.strip_suffix(".throughput"), m.estimate) else { continue };
-        let number = m.params.int(by).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let point = (number, estimate.value, m.outcome == Outcome::Measured);
-        let key = (workload.to_owned(), m.params.without(&[by]), who);
+        let key = (workload.to_owned(), m.params.without(&[who.many]), who);
         match found.iter_mut().find(|(k, _)| *k == key) {
             Some((_, points)) => points.push(point),
             None => found.push((key, vec![point])),
@@ -271,7 +267,7 @@ mod tests {
         );
         assert_eq!(found[1].scaling.shape, Shape::Collapses { from: 10 });
         assert_eq!(
-            found[2].scaling.sentence(found[2].who),
+            found[2].scaling.sentence(found[2].who.one),
             "scales up to 10 connections, to 1000 % of what 1 connection gave"
         );
     }

@@ -175,7 +175,7 @@ impl Accounts<'_> {
     /// come at a rate that was asked for.
     fn while_watched(&self) -> Option<f64> {
         let params = &self.theirs.params;
-        let clients = ["clients", "connections"].iter().find_map(|key| params.int(key)).filter(|n| *n > 0)? as f64;
+        let clients = params.asking().filter(|(n, _)| *n > 0)?.0 as f64;
         let between = (clients / self.rate - self.mean).max(0.0);
         let differs = (self.rate / self.served_rate() - 1.0).abs() > LIKE_THE_REST;
         (differs && params.get("rate").is_none() && between < self.mean).then(|| clients / self.served_rate() - between)

@@ -152,7 +152,7 @@ impl Repetitions {
     /// The row of the throughput alone.
     pub fn throughput(&self) -> Measurement {
         let processes = self.steps.iter().map(|step| {
-            let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+            let value = step.rate();
             // A step of a few requests may be over before one stretch is.
             let samples = if step.throughput.is_empty() { vec![value] } else { step.throughput.clone() };
             // A sample is a stretch of time, in which this many transactions completed on average.

@@ -48,7 +48,7 @@ pub use host::Host;
 pub use measurement::{
     Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values, too_few_processes,
 };
-pub use params::{Param, Params};
+pub use params::{Param, Params, Who};
 pub use paths::Paths;
 pub use reading::Readings;
 pub use run::{Instrument, Profile, Run, SCHEMA, Tool};

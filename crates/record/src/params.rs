@@ -148,6 +148,16 @@ impl Params {
         self.only(|key, _| !names.contains(&key))
     }
 
+    /// How many ask a server at the same time, and who that is; nothing of rows that nobody asks for.
+    pub fn asking(&self) -> Option<(u64, Who)> {
+        WHO.into_iter().find_map(|who| Some((u64::try_from(self.int(who.many)?).unwrap_or(0), who)))
+    }
+
+    /// All but the number of those who ask.
+    pub fn whoever_asks(&self) -> Params {
+        self.without(&WHO.map(|who| who.many))
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -158,6 +168,17 @@ impl Params {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }
 }
+
+/// Who asks a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// The parameter that counts them: `clients`.
+    pub many: &'static str,
+    /// What one is called.
+    pub one: &'static str,
+}
+
+const WHO: [Who; 2] = [Who { many: "clients", one: "client" }, Who { many: "connections", one: "connection" }];
 
 impl fmt::Display for Params {
     /// `fds=100 placement=same`; sizes and footprints that are whole KiB or more are written with their binary suffix.

@@ -53,8 +53,7 @@ fn of_step(e: &Explanation) -> Option<String> {
     let of =
         |status: Status| e.findings.iter().filter(|f| f.status == status).max_by(|a, b| a.share.total_cmp(&b.share));
     let finding = of(Status::Guilty).or_else(|| of(Status::Suspected))?;
-    let asking = ["clients", "connections"].iter().find_map(|by| Some((e.params.int(by)?, by.trim_end_matches('s'))));
-    let at = asking.map_or(String::new(), |(n, by)| format!(" at {}", counted(n.unsigned_abs(), by)));
+    let at = e.params.asking().map_or(String::new(), |(n, who)| format!(" at {}", counted(n, who.one)));
     Some(blame(finding, server(&e.workload, &e.params), &at))
 }
 
@@ -106,9 +105,7 @@ fn answered(run: &Run) -> Option<String> {
         rows.find_map(|m| Some((m, m.estimate?.value)))
     };
     let (row, rate) = figure(THROUGHPUT, None)?;
-    let who = ["connections", "clients"]
-        .iter()
-        .find_map(|key| Some(counted(row.params.int(key)?.unsigned_abs(), key.strip_suffix('s')?)));
+    let who = row.params.asking().map(|(n, who)| counted(n, who.one));
     let server = row.params.text("server").unwrap_or("The server");
     let mut sentence = format!("{server} answers {rate:.0} requests a second");
     if let Some(who) = who {

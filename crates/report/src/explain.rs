@@ -67,12 +67,8 @@ fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
 
 /// Of each server's steps the one with the most transactions under way, which speaks for it.
 pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
-    let key = |e: &Explanation| {
-        let mut params = e.params.clone();
-        ["clients", "connections"].iter().for_each(|by| drop(params.0.remove(*by)));
-        (e.workload.clone(), params)
-    };
-    let asking = |e: &Explanation| e.params.int("clients").or(e.params.int("connections")).unwrap_or(0);
+    let key = |e: &Explanation| (e.workload.clone(), e.params.whoever_asks());
+    let asking = |e: &Explanation| e.params.asking().map_or(0, |(n, _)| n);
     let mut found: Vec<Explanation> = Vec::new();
     for e in explanations {
         match found.iter_mut().find(|known| key(known) == key(&e)) {

@@ -109,6 +109,11 @@ impl Step {
     pub fn latency(&self, q: f64) -> Option<u64> {
         quantile(&self.latencies, q)
     }
+
+    /// Transactions a second.
+    pub fn rate(&self) -> f64 {
+        self.transactions as f64 / self.elapsed.as_secs_f64()
+    }
 }
 
 /// A list such as `1,2,5`, ascending and each number once; nothing where one is no whole number from 1 to the most.

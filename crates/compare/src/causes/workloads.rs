@@ -33,15 +33,8 @@ pub(crate) fn most_changed<'a>(falls: &'a [Waterfall], rows: &[Row], threshold: 
     let largest = changed.iter().max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
     let of_table = changed
         .iter()
-        .filter(|f| f.workload == largest.workload && f.params.without(&CLIENTS) == largest.params.without(&CLIENTS));
-    of_table.max_by_key(|f| clients(f)).copied()
-}
-
-/// Parameters that count clients.
-const CLIENTS: [&str; 2] = ["clients", "connections"];
-
-fn clients(fall: &Waterfall) -> i64 {
-    CLIENTS.iter().find_map(|key| fall.params.int(key)).unwrap_or(0)
+        .filter(|f| f.workload == largest.workload && f.params.whoever_asks() == largest.params.whoever_asks());
+    of_table.max_by_key(|f| f.params.asking().map_or(0, |(n, _)| n)).copied()
 }
 
 /// The causes of a step's change, and the share of it that none explains.

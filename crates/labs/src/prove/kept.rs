@@ -61,7 +61,7 @@ impl Kept {
         let attributed = attribute_traced(workload, &request, self)?;
         // Every pass is traced: what tracing costs, it costs both sides.
         if let Some(step) = attributed.step {
-            let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+            let value = step.rate();
             // Windows that lost events were too long for what the machine keeps up with: the next begin short again.
             let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
             self.latency = if torn { None } else { self.latency.max(Some(nearly_all(&step, clients))) };

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use fingerpost_record::descriptor::table::Table;
-use fingerpost_record::{Estimate, Params, Unit};
+use fingerpost_record::descriptor::table::{self, Table};
+use fingerpost_record::{Estimate, Params, Run, Unit};
 
 /// Nanoseconds, as CSV calls them.
 pub const NS: &str = Unit::Nanoseconds.as_str();
@@ -37,6 +37,14 @@ pub struct Derived {
 
 /// Makes the figures of one table.
 pub struct Of<'a>(pub &'a Table);
+
+/// The table that a run's rows of this probe stand in.
+pub fn table_of(run: &Run, probe: &str) -> Table {
+    run.measurements
+        .iter()
+        .find(|m| m.probe == probe)
+        .map_or_else(|| table::OTHER.clone(), |m| m.descriptor().table.clone())
+}
 
 impl Of<'_> {
     /// A figure without an interval.

@@ -2,9 +2,8 @@
 
 use fingerpost_compare::scaling::{Shape, Table};
 use fingerpost_record::Run;
-use fingerpost_record::descriptor::table;
 
-use crate::lab::derived::{COUNT, Derived, Of, RATIO, told};
+use crate::lab::derived::{COUNT, Derived, Of, RATIO, table_of, told};
 
 /// Each throughput as a share of that with the fewest who ask, and where the curve turns. They stand in the table of
 /// the rows.
@@ -12,12 +11,10 @@ pub fn derived(run: &Run, tables: &[Table]) -> Vec<Derived> {
     let mut all = Vec::new();
     for found in tables {
         let workload = &found.workload;
-        let row = run.measurements.iter().find(|m| m.probe.strip_suffix(".throughput") == Some(workload));
-        let described = row.map(|m| m.descriptor());
-        let of = Of(described.as_ref().map_or(&table::OTHER, |descriptor| &descriptor.table));
-        let who = format!("{}s", found.who);
+        let table = table_of(run, &format!("{workload}.throughput"));
+        let of = Of(&table);
         for row in &found.scaling.rows {
-            let params = told(&found.params, [(who.as_str(), &row.clients)]);
+            let params = told(&found.params, [(found.who.many, &row.clients)]);
             all.push(of.exact(format!("{workload}.scaling"), params, RATIO, row.scaling / 100.0));
         }
         let turns = match found.scaling.shape {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fingerpost_compare::comparison::Curve;
 use fingerpost_compare::scaling::Scaling;
 use fingerpost_record::text::clean;
-use fingerpost_record::{Better, Estimate, Measurement, Params, Unit};
+use fingerpost_record::{Better, Estimate, Measurement, Params, Unit, Who};
 use maud::{Markup, html};
 
 use crate::figure::Figure;
@@ -15,8 +15,6 @@ use crate::html::term::term;
 use crate::lab::{LabView, Labs};
 use crate::svg::lines::{Chart, Point, Series, Steps};
 
-/// Parameters that count who works at the same time, and what to call them.
-const COUNTS: [(&str, &str); 3] = [("clients", "clients"), ("connections", "connections"), ("threads", "threads")];
 /// The most curves of one picture.
 const MOST: usize = 6;
 
@@ -46,25 +44,21 @@ pub fn sections(rows: &[Measurement], labs: Labs, interval: &'static str) -> Vec
 fn section(rows: &[Measurement], lab: &str, words: &Words) -> Option<Section> {
     let probe = format!("{lab}.throughput");
     let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
-    let count = COUNTS.into_iter().find(|(param, _)| rows.iter().any(|m| m.params.int(param).is_some()))?;
-    let curves = families(&rows, count.0);
+    let (_, who) = rows.iter().find_map(|m| m.params.asking())?;
+    let curves = families(&rows);
     (!curves.is_empty()).then(|| Section {
         key: format!("{lab}-scaling").into(),
         title: words.title.to_owned(),
-        body: body(&curves, count.1, words),
+        body: body(&curves, who, words),
     })
 }
 
 /// The rows that differ in the number of clients only, for every set of other parameters that has two of them.
-fn families(rows: &[&Measurement], count: &str) -> Vec<(String, Points)> {
+fn families(rows: &[&Measurement]) -> Vec<(String, Points)> {
     let mut families: BTreeMap<Params, Points> = BTreeMap::new();
     for m in rows {
-        let (Some(n), Some(estimate)) = (m.params.int(count).and_then(|n| u64::try_from(n).ok()), m.estimate) else {
-            continue;
-        };
-        let mut rest = m.params.clone();
-        rest.0.remove(count);
-        families.entry(rest).or_default().insert(n, estimate);
+        let (Some((n, _)), Some(estimate)) = (m.params.asking(), m.estimate) else { continue };
+        families.entry(m.params.whoever_asks()).or_default().insert(n, estimate);
     }
     let name = |params: &Params| {
         if params.is_empty() { "throughput".to_owned() } else { clean(&params.to_string()).into_owned() }
@@ -76,7 +70,7 @@ fn families(rows: &[&Measurement], count: &str) -> Vec<(String, Points)> {
         .collect()
 }
 
-fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
+fn body(curves: &[(String, Points)], who: Who, words: &Words) -> Markup {
     let steps: Vec<u64> = curves
         .iter()
         .flat_map(|c| c.1.keys().copied())
@@ -96,7 +90,7 @@ fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
         div { @for part in curves.chunks(MOST) {
             (Chart {
                 title: words.title.to_owned(),
-                across: across.to_owned(),
+                across: who.many.to_owned(),
                 steps: steps.iter().map(u64::to_string).collect(),
                 up: words.up.to_owned(),
                 unit: Unit::PerSecond,
@@ -105,27 +99,22 @@ fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
                 series: part.iter().map(series).collect(),
             }.draw())
         } }
-        div { @for (name, points) in curves { (table(words, name, points, across)) } }
+        div { @for (name, points) in curves { (table(words, name, points, who)) } }
     } }
 }
 
-/// The curve's shape in words, of what is counted here.
-fn sentence(scaling: &Scaling, across: &str) -> String {
-    scaling.sentence("client").replace("client", across.trim_end_matches('s'))
-}
-
 /// The articles' table: throughput, and in per cent of the first line.
-fn table(words: &Words, name: &str, points: &Points, across: &str) -> Markup {
+fn table(words: &Words, name: &str, points: &Points, who: Who) -> Markup {
     let plain: Vec<(u64, f64)> = points.iter().map(|(n, e)| (*n, e.value)).collect();
     let scaling = Scaling::of(&plain);
     html! {
         h3 { (name) }
-        @if let Some(s) = &scaling { p class="verdict" { "It " (sentence(s, across)) "." } }
+        @if let Some(s) = &scaling { p class="verdict" { "It " (s.sentence(who.one)) "." } }
         (scrolling(&format!("{}, {name}, table", words.title), html! {
             table class="narrow" {
                 thead {
                     tr {
-                        th scope="col" class="number" { (term(across)) }
+                        th scope="col" class="number" { (term(who.many)) }
                         th scope="col" class="number" { (term("throughput")) }
                         th scope="col" { (term(words.interval)) }
                         th scope="col" class="number" { (term("scaling")) }

@@ -15,7 +15,7 @@ fn title(table: &Table) -> String {
 }
 
 fn sentence(table: &Table) -> String {
-    format!("It {}.", table.scaling.sentence(table.who))
+    format!("It {}.", table.scaling.sentence(table.who.one))
 }
 
 /// What the server is called: by its engine, its program, else by the workload.
@@ -36,7 +36,7 @@ pub fn answer(table: &Table, many: bool) -> String {
     let name = server(&table.workload, &table.params);
     // A product is written as it is.
     let name = if name.starts_with("the ") { capitalised(name) } else { name.to_owned() };
-    format!("{name}{which} {}{rests}.", table.scaling.sentence(table.who))
+    format!("{name}{which} {}{rests}.", table.scaling.sentence(table.who.one))
 }
 
 /// Which steps of a table are not to be trusted, behind what is said of it.
@@ -44,10 +44,10 @@ fn doubtful_steps(table: &Table) -> String {
     match table.untrusted.as_slice() {
         [] => String::new(),
         all if all.len() == table.scaling.rows.len() => " (untrusted: all of its rows)".to_owned(),
-        [one] => format!(" (untrusted: the row of {})", counted(*one, table.who)),
+        [one] => format!(" (untrusted: the row of {})", counted(*one, table.who.one)),
         several => {
             let numbers: Vec<String> = several.iter().map(u64::to_string).collect();
-            format!(" (untrusted: the rows of {} {}s)", numbers.join(", "), table.who)
+            format!(" (untrusted: the rows of {} {})", numbers.join(", "), table.who.many)
         }
     }
 }
@@ -71,9 +71,8 @@ fn cells(table: &Table) -> impl Iterator<Item = (bool, [String; 4])> {
 
 /// The table with what its shape says.
 pub fn grid(table: &Table) -> Grid {
-    let who = if table.who == "client" { "clients" } else { "connections" };
     let mut grid = Grid::of([
-        (who, Align::Right, 0),
+        (table.who.many, Align::Right, 0),
         ("per second", Align::Right, 0),
         ("scaling", Align::Right, 0),
         ("", Align::Left, 0),
@@ -91,9 +90,9 @@ pub fn markdown(tables: &[Table]) -> String {
     let mut text = String::new();
     for table in tables {
         text.push_str(&format!(
-            "\n## {}\n\n| {}s | per second | scaling | |\n| ---: | ---: | ---: | --- |\n",
+            "\n## {}\n\n| {} | per second | scaling | |\n| ---: | ---: | ---: | --- |\n",
             escape(&title(table)),
-            table.who
+            table.who.many
         ));
         for (_, row) in cells(table) {
             text.push_str(&format!("| {} |\n", row.join(" | ")));
@@ -112,8 +111,9 @@ mod tests {
 
     fn table() -> Table {
         let scaling = Scaling::of(&[(1, 192.0), (2, 274.0), (5, 113.0)]).unwrap();
+        let who = Params::new().with("clients", 1).asking().unwrap().1;
         let params = Params::new().with("engine", "my|sql\u{1b}[31m");
-        Table { workload: "database".into(), params, who: "client", scaling, untrusted: vec![5] }
+        Table { workload: "database".into(), params, who, scaling, untrusted: vec![5] }
     }
 
     #[test]

@@ -3,17 +3,16 @@
 
 use crate::desktop::analysis::Desktop;
 use fingerpost_record::Run;
-use fingerpost_record::descriptor::table;
 
-use fingerpost_report::lab::derived::{COUNT, Derived, NS, Of, RATIO, told};
+use fingerpost_report::lab::derived::{COUNT, Derived, NS, Of, RATIO, table_of, told};
 
 /// The longest turn and the missed ones of each side, and how many times as long the middle turn takes beside the
 /// load, in its least and its most by the rows' intervals. They stand in the table of the rows.
 pub fn derived(run: &Run, found: &[Desktop]) -> Vec<Derived> {
     let mut all = Vec::new();
     for desktop in found {
-        let row = run.measurements.iter().find(|m| m.probe == desktop.probe).map(|m| m.descriptor());
-        let of = Of(row.as_ref().map_or(&table::OTHER, |descriptor| &descriptor.table));
+        let table = table_of(run, &desktop.probe);
+        let of = Of(&table);
         let name = |what: &str| format!("{}_{what}", desktop.probe);
         for task in &desktop.tasks {
             for (load, turns) in [("idle", &task.idle), ("most", &task.loaded)] {

@@ -1,7 +1,6 @@
 //! How promptly a machine answers beside its loaded server: a table of the tasks, and a sentence.
 
 use crate::desktop::analysis::{Desktop, Task, Turns};
-use fingerpost_compare::scaling::WHO;
 use fingerpost_record::Unit;
 use fingerpost_record::text::counted;
 use fingerpost_record::unit::significant;
@@ -44,7 +43,7 @@ pub fn cells(desktop: &Desktop) -> impl Iterator<Item = (bool, [String; 6])> {
 /// task can say.
 pub fn sentence(desktop: &Desktop) -> Option<String> {
     let told: Vec<String> = desktop.tasks.iter().filter_map(times).collect();
-    let asking = WHO.iter().find_map(|(by, who)| Some(counted(desktop.params.int(by)?.unsigned_abs(), who)));
+    let asking = desktop.params.asking().map(|(n, who)| counted(n, who.one));
     let beside = asking.map_or("the load".to_owned(), |asking| format!("a server with {asking}"));
     (!told.is_empty()).then(|| format!("Beside {beside}, against the same server idle: {}.", told.join("; ")))
 }

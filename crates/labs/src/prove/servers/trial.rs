@@ -279,7 +279,7 @@ fn each_of_two(
 /// Transactions a second of a short step without tracing.
 fn glance(side: &mut Side, course: &Course) -> Result<f64, WorkloadError> {
     let step = turn(side, course, |planted, _| planted.step(&Params::new(), GLANCE))?;
-    Ok(step.transactions as f64 / step.elapsed.as_secs_f64())
+    Ok(step.rate())
 }
 
 /// Something that is done while this side alone is under load.
