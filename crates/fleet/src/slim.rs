@@ -80,7 +80,7 @@ pub fn pack(run: &Run) -> io::Result<Vec<u8>> {
 /// # Errors
 /// A sentence: cut off, too large when unpacked, no run, or a run that cannot be.
 pub fn unpack(bytes: &[u8], name: &str) -> Result<Run, LoadError> {
-    let syntax = |message: String| LoadError::Syntax { path: name.to_owned(), message };
+    let syntax = |message: String| LoadError::Syntax(name.to_owned(), message);
     let mut text = Vec::new();
     let read = GzDecoder::new(bytes).take(MOST_BYTES + 1).read_to_end(&mut text);
     read.map_err(|e| syntax(format!("it cannot be unpacked: {e}")))?;

@@ -40,15 +40,6 @@ pub enum Imported {
     AlreadyThere,
 }
 
-/// What verifying one file gave.
-#[derive(Clone, Debug)]
-pub struct Verified {
-    /// The file.
-    pub path: PathBuf,
-    /// The run's id, or the sentence that says what is wrong with the file.
-    pub result: Result<String, String>,
-}
-
 /// A directory of run files.
 #[derive(Clone, Debug)]
 pub struct Archive {
@@ -69,7 +60,11 @@ impl Archive {
         let base = set("FINGERPOST_HOME")
             .or_else(|| set("XDG_DATA_HOME").filter(|p| p.is_absolute()).map(|p| p.join("fingerpost")))
             .or_else(|| set("HOME").map(|p| p.join(".local/share/fingerpost")));
-        base.map(|p| p.join("runs")).ok_or(ArchiveError::NoHome)
+        base.map(|p| p.join("runs")).ok_or_else(|| {
+            let place = "there is no place for the archive: set FINGERPOST_HOME to a directory (XDG_DATA_HOME and HOME \
+                         are not set either)";
+            ArchiveError::Refused(place.to_owned())
+        })
     }
 
     /// The archive in a directory, else in the usual place. The directory need not exist: such an archive is empty.
@@ -144,7 +139,10 @@ impl Archive {
             1 => Ok(found.remove(0).1.clone()),
             count => {
                 let examples = found.iter().take(3).map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ");
-                Err(ArchiveError::Ambiguous { wanted: clean_short(wanted, 60), count, examples })
+                let wanted = clean_short(wanted, 60);
+                Err(ArchiveError::Refused(format!(
+                    "“{wanted}” could be any of {count} runs ({examples}); give more of the id"
+                )))
             }
         }
     }
@@ -178,7 +176,11 @@ impl Archive {
             // Labels and notes are the user's own words about the same run.
             let same = load::from_path(&target).is_ok_and(|kept| without(kept) == without(run.clone()));
             if !same {
-                return Err(ArchiveError::Conflict { path: name.to_owned(), id: run.id });
+                return Err(ArchiveError::Refused(format!(
+                    "{name} has the id {}, and the archive keeps a different run under it; remove that one first, or \
+                     leave this one out",
+                    run.id
+                )));
             }
             return Ok((run, Imported::AlreadyThere));
         }
@@ -208,11 +210,14 @@ impl Archive {
         let kept: Vec<String> = self.list()?.into_iter().filter_map(|e| e.head.ok()).map(|h| h.id).collect();
         let ids: Vec<&str> = kept.iter().map(String::as_str).collect();
         let begun: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(wanted)).collect();
-        match begun.as_slice() {
-            [] => Err(self.not_found(wanted, &meant(wanted, &ids))),
-            [one] => Err(ArchiveError::NotWhole { wanted: clean_short(wanted, 60), hint: format!(": {one}") }),
-            _ => Err(ArchiveError::NotWhole { wanted: clean_short(wanted, 60), hint: String::new() }),
-        }
+        let hint = match begun.as_slice() {
+            [] => return Err(self.not_found(wanted, &meant(wanted, &ids))),
+            [one] => format!(": {one}"),
+            _ => String::new(),
+        };
+        let wanted = clean_short(wanted, 60);
+        let sentence = format!("“{wanted}” is not the whole id of a run; removing needs it whole{hint}");
+        Err(ArchiveError::Refused(sentence))
     }
 
     /// Removes runs. All are resolved before the first is removed, so a mistyped id removes nothing. Gives the removed
@@ -227,11 +232,12 @@ impl Archive {
         Ok(paths)
     }
 
-    /// Loads every file whole.
-    pub fn verify(&self) -> Result<Vec<Verified>, ArchiveError> {
-        let mut entries = self.list()?;
-        entries.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(entries.into_iter().map(|e| Verified { result: self.verify_one(&e.path), path: e.path }).collect())
+    /// Loads every file whole, in the order of their names: gives the run's id, or the sentence that says what is wrong
+    /// with the file.
+    pub fn verify(&self) -> Result<Vec<Result<String, String>>, ArchiveError> {
+        let mut files = self.files()?;
+        files.sort();
+        Ok(files.iter().map(|path| self.verify_one(path)).collect())
     }
 
     fn verify_one(&self, path: &Path) -> Result<String, String> {

@@ -27,40 +27,19 @@ pub enum LoadError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is larger than [`MAX_BYTES`].
-    #[error("{path} is {bytes} bytes, more than the {MAX_BYTES} that a run may have; it is not a run of this tool")]
-    TooLarge {
-        /// The file.
-        path: String,
-        /// Its size.
-        bytes: u64,
-    },
-    /// The file is not JSON, ends too early, or lacks a field.
-    #[error("{path} is not a complete run: {message}")]
-    Syntax {
-        /// The file.
-        path: String,
-        /// What the parser said, with line and column.
-        message: String,
-    },
-    /// The file is of another format or a later version.
-    #[error(
-        "{path} has the format “{found}”, this version reads “{SCHEMA}”; use a newer fingerpost or export it again"
-    )]
-    Schema {
-        /// The file.
-        path: String,
-        /// The format that it names.
-        found: String,
-    },
-    /// The file is well-formed, and says something that cannot be.
-    #[error("{path} is not a valid run: {message}")]
-    Invalid {
-        /// The file.
-        path: String,
-        /// What cannot be, and where.
-        message: String,
-    },
+    /// The file is larger than [`MAX_BYTES`]: its name and its size.
+    #[error("{0} is {1} bytes, more than the {MAX_BYTES} that a run may have; it is not a run of this tool")]
+    TooLarge(String, u64),
+    /// The file is not JSON, ends too early, or lacks a field: its name, and what the parser said, with line and
+    /// column.
+    #[error("{0} is not a complete run: {1}")]
+    Syntax(String, String),
+    /// The file is of another format or a later version: its name, and the format that it names.
+    #[error("{0} has the format “{1}”, this version reads “{SCHEMA}”; use a newer fingerpost or export it again")]
+    Schema(String, String),
+    /// The file is well-formed, and says something that cannot be: its name, and what, and where.
+    #[error("{0} is not a valid run: {1}")]
+    Invalid(String, String),
 }
 
 /// Reads and validates a run file.
@@ -80,7 +59,7 @@ pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
     let io = |source| LoadError::Io { path: name.clone(), source };
     let opened = open::regular(path).map_err(io)?;
     if opened.bytes > MAX_BYTES {
-        return Err(LoadError::TooLarge { path: name, bytes: opened.bytes });
+        return Err(LoadError::TooLarge(name, opened.bytes));
     }
     bounded(opened.file, opened.bytes, &name)
 }
@@ -92,7 +71,7 @@ fn bounded(reader: impl Read, told: u64, name: &str) -> Result<Vec<u8>, LoadErro
     let mut text = Vec::with_capacity(told as usize + 1);
     reader.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(|source| LoadError::Io { path: name.into(), source })?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(LoadError::TooLarge { path: name.into(), bytes: text.len() as u64 });
+        return Err(LoadError::TooLarge(name.into(), text.len() as u64));
     }
     Ok(text)
 }
@@ -100,14 +79,13 @@ fn bounded(reader: impl Read, told: u64, name: &str) -> Result<Vec<u8>, LoadErro
 /// Reads and validates a run from memory; `name` is what errors call it.
 pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     if text.iter().all(u8::is_ascii_whitespace) {
-        return Err(LoadError::Syntax { path: name.into(), message: "it is empty".into() });
+        return Err(LoadError::Syntax(name.into(), "it is empty".into()));
     }
-    bounds::check(text).map_err(|message| LoadError::Invalid { path: name.into(), message })?;
+    bounds::check(text).map_err(|message| LoadError::Invalid(name.into(), message))?;
     let mut run = parsed(text, name)?;
     // Versions before this kept a command as it was typed.
     crate::secret::cut_run(&mut run);
-    validate(&run)
-        .map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
+    validate(&run).map_err(|message| LoadError::Invalid(name.into(), clean(&message).into_owned()))?;
     run.paths.iter_mut().for_each(crate::paths::valid::clean);
     crate::unstated::state(&mut run);
     Ok(run)
@@ -121,8 +99,7 @@ fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
         schema: Option<String>,
     }
     // The parser quotes what it did not expect, so its message is as hostile as the file.
-    let syntax =
-        |e: serde_json::Error| LoadError::Syntax { path: name.into(), message: clean_short(&e.to_string(), 300) };
+    let syntax = |e: serde_json::Error| LoadError::Syntax(name.into(), clean_short(&e.to_string(), 300));
     let run = match serde_json::from_slice::<Run>(text) {
         Ok(run) if run.schema == SCHEMA => return Ok(run),
         other => other,
@@ -130,7 +107,7 @@ fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
     let head: Head = serde_json::from_slice(text).map_err(syntax)?;
     match head.schema {
         Some(schema) if schema == SCHEMA => run.map_err(syntax),
-        Some(schema) => Err(LoadError::Schema { path: name.into(), found: clean_short(&schema, 60) }),
-        None => Err(LoadError::Syntax { path: name.into(), message: "it has no “schema” field".into() }),
+        Some(schema) => Err(LoadError::Schema(name.into(), clean_short(&schema, 60))),
+        None => Err(LoadError::Syntax(name.into(), "it has no “schema” field".into())),
     }
 }

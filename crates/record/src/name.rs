@@ -3,7 +3,7 @@
 //! The words come from the command that made the run, which the head of its file has: a list needs not read what was
 //! measured.
 
-use crate::said::{Said, WITH_VALUE};
+use crate::said::Said;
 use crate::text::clean_short;
 
 /// A name longer than this is cut.
@@ -140,19 +140,9 @@ fn of_service(words: &[String]) -> Option<String> {
 
 /// Whom a client machine loaded: the server without the user's name before it.
 fn of_load(words: &[String]) -> Option<String> {
-    let mut words = words.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        match word {
-            "-c" | "--clients" | "--seconds" | "--password-file" | "--set" => drop(words.next()),
-            option if WITH_VALUE.contains(&option) => drop(words.next()),
-            option if option.starts_with('-') => {}
-            server => {
-                let place = server.split_once("://").map_or(server, |(_, place)| place);
-                return Some(format!("load on {}", place.rsplit_once('@').map_or(place, |(_, host)| host)));
-            }
-        }
-    }
-    None
+    let server = *Said::of(words).names.first()?;
+    let place = server.split_once("://").map_or(server, |(_, place)| place);
+    Some(format!("load on {}", place.rsplit_once('@').map_or(place, |(_, host)| host)))
 }
 
 #[cfg(test)]

@@ -118,18 +118,12 @@ impl Params {
 
     /// The value of a parameter that is a whole number.
     pub fn int(&self, name: &str) -> Option<i64> {
-        match self.get(name) {
-            Some(Param::Int(n)) => Some(*n),
-            _ => None,
-        }
+        if let Param::Int(n) = self.get(name)? { Some(*n) } else { None }
     }
 
     /// The value of a parameter that is a word.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.get(name) {
-            Some(Param::Text(s)) => Some(s),
-            _ => None,
-        }
+        if let Param::Text(s) = self.get(name)? { Some(s) } else { None }
     }
 
     /// Those that `keep` holds for.

@@ -1,7 +1,7 @@
-//! What the words of a `run` command say: what was to be measured, its settings, and its options.
+//! What the words of a `run` or `load` command say: what was to be measured, its settings, and its options.
 
-/// Options of `run` that are followed by a value.
-pub(crate) const WITH_VALUE: [&str; 11] = [
+/// Options of `run` and `load` that are followed by a value.
+const WITH_VALUE: [&str; 15] = [
     "--label",
     "--profile",
     "--budget",
@@ -13,12 +13,16 @@ pub(crate) const WITH_VALUE: [&str; 11] = [
     "--format",
     "--progress",
     "--watch",
+    "-c",
+    "--clients",
+    "--seconds",
+    "--password-file",
 ];
 
-/// The words after `run`, read.
+/// The words after the command, read.
 #[derive(Debug, Default)]
 pub(crate) struct Said<'a> {
-    /// Names of probes and labs.
+    /// Names of probes and labs; the server that is loaded.
     pub names: Vec<&'a str>,
     /// Settings, in the order given.
     pub settings: Vec<(&'a str, &'a str)>,

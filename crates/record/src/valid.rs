@@ -178,18 +178,9 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
     let mut run = run.clone();
     for m in &mut run.measurements {
         if let Err(what) = valid_row(m) {
-            let reason = format!("the figure was dropped: {what}");
-            let descriptor = m.descriptor.take().filter(|d| d.validate().is_ok());
-            let row = Measurement::without_figure(
-                &m.probe,
-                m.version,
-                m.params.clone(),
-                m.unit,
-                m.better,
-                Outcome::Failed,
-                reason,
-            );
-            *m = Measurement { descriptor, ..row };
+            m.descriptor = m.descriptor.take().filter(|d| d.validate().is_ok());
+            (m.outcome, m.reason) = (Outcome::Failed, Some(format!("the figure was dropped: {what}")));
+            (m.estimate, m.percentiles, m.processes) = (None, None, Vec::new());
         }
     }
     let mut dropped = Vec::new();

@@ -297,7 +297,7 @@ fn remove(archive: &Archive, runs: &[String]) -> anyhow::Result<()> {
 
 fn verify(archive: &Archive) -> anyhow::Result<()> {
     let results = archive.verify()?;
-    let bad: Vec<&String> = results.iter().filter_map(|v| v.result.as_ref().err()).collect();
+    let bad: Vec<&String> = results.iter().filter_map(|result| result.as_ref().err()).collect();
     bad.iter().for_each(|sentence| say(sentence));
     let good = results.len() - bad.len();
     output::write(|out| writeln!(out, "{good} of {} runs are whole", results.len()))?;

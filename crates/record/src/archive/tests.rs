@@ -26,7 +26,7 @@ fn the_place_follows_the_environment() {
         "/x/fingerpost/runs"
     );
     assert_eq!(with(&[("XDG_DATA_HOME", "relative"), ("HOME", "/h")]).unwrap(), "/h/.local/share/fingerpost/runs");
-    assert!(matches!(with(&[]), Err(ArchiveError::NoHome)));
+    assert!(with(&[]).unwrap_err().to_string().starts_with("there is no place for the archive"));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn importing_keeps_the_file_as_it_is_and_never_overwrites_another_run() {
 
     text["seed"] = 7.into();
     fs::write(&file, text.to_string()).unwrap();
-    assert!(matches!(archive.import(&file), Err(ArchiveError::Conflict { .. })));
+    assert!(archive.import(&file).unwrap_err().to_string().contains("keeps a different run under it"));
     assert_eq!(load::from_path(&archive.path_of(&fixture::run().id)).unwrap().seed, 42);
 
     let out = dir.path().join("out.json");
@@ -118,11 +118,11 @@ fn removing_needs_whole_ids_and_is_all_or_nothing() {
 #[test]
 fn verifying_names_every_bad_file_and_passes_every_good_one() {
     let (_dir, archive) = filled(&[fixture::run(), fixture::later_run()]);
-    assert!(archive.verify().unwrap().iter().all(|v| v.result.is_ok()));
+    assert!(archive.verify().unwrap().iter().all(Result::is_ok));
     let good = fs::read(archive.path_of(&fixture::run().id)).unwrap();
     fs::write(archive.dir().join("cut.json"), &good[..good.len() / 2]).unwrap();
     fs::write(archive.dir().join("misnamed.json"), &good).unwrap();
-    let bad: Vec<String> = archive.verify().unwrap().into_iter().filter_map(|v| v.result.err()).collect();
+    let bad: Vec<String> = archive.verify().unwrap().into_iter().filter_map(Result::err).collect();
     assert_eq!(bad.len(), 2);
     assert!(bad[0].contains("cut.json is not a complete run"), "{bad:?}");
     assert!(bad[1].contains("misnamed.json holds the run 20260102"), "{bad:?}");
