@@ -1,5 +1,6 @@
 //! A sweep as a report: what is slow and why, the peers, and a picture of hosts × rows.
 
+use base64::prelude::*;
 use fingerpost_record::text::{clean, clean_short, counted};
 use fingerpost_report::html::term::term;
 use fingerpost_report::html::{Content, Section, scrolling};
@@ -8,7 +9,7 @@ use maud::{Markup, html};
 
 use crate::heat::{Heat, NOTHING, Picture, STEPS, letter};
 use crate::judge::{Host, Slower, Standing, Verdicts};
-use crate::{nodes, png, wire};
+use crate::{nodes, png};
 
 /// Hosts that are told one by one.
 const MOST_TOLD: usize = 300;
@@ -191,7 +192,7 @@ const LONGEST_LABEL: usize = 18;
 fn picture(p: &Picture) -> Option<Section> {
     let width = p.rows.len();
     let file = png::indexed(width, &p.cells, &COLOURS)?;
-    let source = format!("data:image/png;base64,{}", wire::encode(&file));
+    let source = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(&file));
     // A cell is as high as a line of text where the hosts are few, and a pixel where they are many.
     let line = (900 / p.hosts.len()).clamp(1, 22);
     let height = (p.hosts.len() * line).max(40);

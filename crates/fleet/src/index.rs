@@ -19,8 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fingerpost_diagnose::fleet::by_every_cpu;
+use fingerpost_diagnose::probes::groups::Group;
 use fingerpost_record::archive::write_whole;
-use fingerpost_record::{Exercises, Params, Unit, open};
+use fingerpost_record::open;
 use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
@@ -41,19 +42,10 @@ const CELL: usize = 12;
 
 #[derive(Serialize, Deserialize)]
 struct Head {
-    rows: Vec<HeadRow>,
+    rows: Vec<Row>,
     kinds: Vec<String>,
     descriptions: Vec<Description>,
     hosts: Vec<HeadHost>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct HeadRow {
-    probe: String,
-    version: u32,
-    params: Params,
-    unit: Unit,
-    exercises: Option<Exercises>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -142,11 +134,8 @@ pub fn load(path: &Path) -> Option<Table> {
     if whole != bytes || head.rows.len() > MOST_ROWS || head.hosts.len() > nodes::MOST_NODES {
         return None;
     }
-    let rows: Vec<Row> = head
-        .rows
-        .into_iter()
-        .map(|row| Row::new(row.probe, row.version, row.params, row.unit, row.exercises))
-        .collect();
+    let mut rows = head.rows;
+    rows.iter_mut().for_each(|row| row.group = Group::of(&row.probe, row.exercises));
     let begin =
         |at: &mut u64, host: &HeadHost| Some((std::mem::replace(at, *at + (host.cells * CELL) as u64), host.cells));
     let places: Vec<(u64, usize)> = head.hosts.iter().scan(MAGIC.len() as u64 + 8 + length, begin).collect();
@@ -183,13 +172,6 @@ pub fn save(path: &Path, table: &Table) {
     let mut kinds: Vec<&String> = table.hosts.iter().map(|host| &host.group).collect();
     kinds.sort();
     kinds.dedup();
-    let row = |row: &Row| HeadRow {
-        probe: row.probe.clone(),
-        version: row.version,
-        params: row.params.clone(),
-        unit: row.unit,
-        exercises: row.exercises,
-    };
     let (descriptions, numbers) = distinct(table.hosts.iter().map(|host| &*host.description));
     let host = |(host, description): (&HostRow, usize)| HeadHost {
         node: host.node.clone(),
@@ -202,7 +184,7 @@ pub fn save(path: &Path, table: &Table) {
         description,
     };
     let head = Head {
-        rows: table.rows.iter().map(row).collect(),
+        rows: table.rows.clone(),
         descriptions,
         hosts: table.hosts.iter().zip(numbers).map(host).collect(),
         kinds: kinds.iter().map(|kind| (*kind).clone()).collect(),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// What a host is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Beyond its peers, and again when measured again.
@@ -15,6 +15,7 @@ pub enum Standing {
     /// Not begun, or interrupted.
     Left,
     /// Too few peers to say.
+    #[default]
     Unresolved,
     /// Beyond its peers, and not when measured again.
     NotConfirmed,
@@ -44,7 +45,7 @@ impl Slower {
 }
 
 /// A host of the sweep.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Host {
     /// The node.
     pub node: String,
@@ -85,14 +86,5 @@ pub struct PeerGroup {
 
 /// A host of which nothing but this is said.
 pub(crate) fn plain(node: &str, standing: Standing) -> Host {
-    Host {
-        node: node.to_owned(),
-        standing,
-        reason: None,
-        layer: None,
-        cause: None,
-        evidence: Vec::new(),
-        slower: Vec::new(),
-        again: None,
-    }
+    Host { node: node.to_owned(), standing, ..Host::default() }
 }

@@ -55,21 +55,11 @@ pub struct Manifest {
 /// Why a sweep cannot be read or written. Each prints as one sentence.
 #[derive(Debug, Error)]
 pub enum SweepError {
-    /// The system refused.
-    #[error("cannot {doing} {path}: {source}")]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// With which file.
-        path: String,
-        /// What the system said.
-        source: io::Error,
-    },
     /// It is no sweep, or not one of this version.
     /// Its directory, and why.
     #[error("{0} is no sweep: {1}")]
     NotOne(String, String),
-    /// A file could not be put in place.
+    /// The system refused, or a file could not be put in place.
     #[error(transparent)]
     Write(#[from] ArchiveError),
     /// A record is none.
@@ -133,8 +123,7 @@ fn shown(path: &Path) -> String {
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SweepError {
-    let path = shown(path);
-    move |source| SweepError::Io { doing, path, source }
+    move |source| ArchiveError::io(doing, path, source).into()
 }
 
 impl Sweep {

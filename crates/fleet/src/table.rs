@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fingerpost_diagnose::fleet::{self, Grid, peer_group};
 use fingerpost_diagnose::probes::groups::{Group, GroupCause};
 use fingerpost_record::{Better, Exercises, Measurement, Outcome, Params, Run, Unit, few_processes};
+use serde::{Deserialize, Serialize};
 
 use crate::description::{self, Description};
 use crate::sweep::Stamp;
@@ -13,8 +14,8 @@ use crate::sweep::Stamp;
 /// What makes half of a 95 % interval one standard deviation.
 const HALF_95: f64 = 1.959_96;
 
-/// A row of the sweep.
-#[derive(Clone, Debug, PartialEq)]
+/// A row of the sweep, as the index has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The probe.
     pub probe: String,
@@ -26,8 +27,13 @@ pub struct Row {
     pub unit: Unit,
     /// The part of the system that it exercises.
     pub exercises: Option<Exercises>,
-    /// The rows that one cause moves with it.
+    /// The rows that one cause moves with it: follows from its probe.
+    #[serde(skip, default = "not_known_yet")]
     pub group: Group,
+}
+
+fn not_known_yet() -> Group {
+    Group::Workload
 }
 
 impl Row {

@@ -43,7 +43,8 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+    /// The system refused to do this with a file or directory.
+    pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         ArchiveError::Io { doing, path: shown(path), source }
     }
 }

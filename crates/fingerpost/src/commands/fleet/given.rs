@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fingerpost_fleet::nodes;
 use fingerpost_fleet::sweep::{Manifest, SCHEMA, Sweep, SweepError};
-use fingerpost_record::archive::{new_id, rfc3339};
+use fingerpost_record::archive::{ArchiveError, new_id, rfc3339};
 use fingerpost_record::suggest;
 use fingerpost_record::text::clean;
 
@@ -57,10 +57,12 @@ pub fn create(dir: Option<PathBuf>, engine: &str, nodes: &[String], args: &[Stri
         args: args.to_vec(),
     };
     Sweep::create(&dir, manifest).or_else(|e| match &e {
-        SweepError::Io { path, source, .. } if source.kind() == ErrorKind::AlreadyExists => usage(format!(
-            "{path} is there already: name another directory by -o, or go on with the sweep in it by `fingerpost fleet \
-             run --resume {path}`"
-        )),
+        SweepError::Write(ArchiveError::Io { path, source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
+            usage(format!(
+                "{path} is there already: name another directory by -o, or go on with the sweep in it by `fingerpost \
+                 fleet run --resume {path}`"
+            ))
+        }
         _ => usage(e.to_string()),
     })
 }
