@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_labs::{LabError, Sink};
-use fingerpost_measure::pace::Paces;
 use fingerpost_measure::rounds::{self, Executor, Job};
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_probes::flops::compilers;
@@ -21,7 +20,7 @@ use crate::exit::say;
 use crate::plan::{LabRun, Plan, Row};
 use crate::profile;
 use crate::progress::{Progress, Progressing};
-use crate::recorder::{Recorder, RowListener};
+use crate::recorder::{Ended, Recorder, RowListener};
 use crate::turns::Taker;
 
 /// How a run is to be made.
@@ -50,19 +49,11 @@ pub struct Options {
     pub command: Vec<String>,
 }
 
-/// A run that has ended.
-pub struct Conducted {
-    /// The run.
-    pub run: Run,
-    /// Where it is kept, or why it is not.
-    pub kept: Result<PathBuf, String>,
-}
-
 /// Measures everything in the plan.
 ///
 /// # Errors
 /// Only what keeps a run from beginning at all. What goes wrong on the way is in the record.
-pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Result<Conducted> {
+pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Result<Ended> {
     for lab in &plan.labs {
         if let Err(LabError::Setting(sentence)) = (lab.lab.check)(&lab.settings, options.profile) {
             return crate::exit::usage(sentence);
@@ -105,16 +96,7 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
         recorder.stretch = (stretches[..n].iter().sum(), stretches[n]);
         run_lab(lab, plan, options, &mut scratch, &dir, &mut recorder)?;
     }
-    recorder.run.complete = !stop.load(Ordering::Relaxed);
-    recorder.run.duration_s = beginning.elapsed().as_secs_f64();
-    fingerpost_host::after(&mut recorder.run.host);
-    let mut paces = Paces::default();
-    recorder.run.measurements.iter().flat_map(|m| &m.processes).for_each(|p| paces.add(p));
-    let (slow, all) = paces.slowed_of_all();
-    fingerpost_host::doubt_the_pace(&mut recorder.run.host, slow, all);
-    let Recorder { run, writer, .. } = recorder;
-    let kept = writer.finish(&run).map_err(|e| e.to_string());
-    Ok(Conducted { run, kept })
+    Ok(recorder.finish(beginning))
 }
 
 /// The rows of the plan, and those of the programs that must be built first. A program that cannot be built is a failed

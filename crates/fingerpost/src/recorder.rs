@@ -1,19 +1,23 @@
 //! Turns results into the record as soon as they exist, and keeps its file up to date.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_labs::{Lab, Sink};
 use fingerpost_measure::estimate;
+use fingerpost_measure::pace::Paces;
 use fingerpost_measure::rounds::{JobState, Listener};
 use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
+use fingerpost_record::progress::Event;
 use fingerpost_record::{
     Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, too_few_processes,
 };
 
+use crate::exit::say;
 use crate::plan::Row;
-use crate::progress::Progress;
+use crate::progress::{self, Progress, Progressing};
 use crate::turns::Taker;
 
 /// Processes that a trusted figure needs at least.
@@ -64,10 +68,47 @@ impl<'a> Recorder<'a> {
         self.progress.show(doing, begin + length * done.clamp(0.0, 1.0));
     }
 
+    /// The run, which ends now and began then; the last of its file is written.
+    pub fn finish(mut self, beginning: Instant) -> Ended {
+        self.run.complete = !self.stop.load(Ordering::Relaxed);
+        self.run.duration_s = beginning.elapsed().as_secs_f64();
+        fingerpost_host::after(&mut self.run.host);
+        let mut paces = Paces::default();
+        self.run.measurements.iter().flat_map(|m| &m.processes).for_each(|p| paces.add(p));
+        let (slow, all) = paces.slowed_of_all();
+        fingerpost_host::doubt_the_pace(&mut self.run.host, slow, all);
+        let kept = self.writer.finish(&self.run).map_err(|e| e.to_string());
+        Ended { run: self.run, kept }
+    }
+
     fn save(&mut self) {
         if let Some(sentence) = self.writer.write(&self.run) {
             self.progress.say(&sentence);
         }
+    }
+}
+
+/// A run that has ended.
+pub struct Ended {
+    /// The run.
+    pub run: Run,
+    /// Where it is kept, or why it is not.
+    pub kept: Result<PathBuf, String>,
+}
+
+impl Ended {
+    /// Tells a program or a person where the run is kept, and what is `next`, or that `what` it is is not kept. Whether
+    /// it is.
+    pub fn tell(&self, to: Progressing, what: &str, next: &str) -> bool {
+        match &self.kept {
+            Ok(_) if to == Progressing::Json => progress::tell(&Event::Kept { id: self.run.id.clone() }),
+            Ok(path) if to == Progressing::Person => {
+                say(&format!("kept as {} in {}{next}", self.run.id, path.display()))
+            }
+            Ok(_) => {}
+            Err(sentence) => say(&format!("{what} is not kept: {sentence}")),
+        }
+        self.kept.is_ok()
     }
 }
 

@@ -26,7 +26,6 @@ use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::archive::ArchiveError;
 use fingerpost_record::guard::{Guard, Kind};
-use fingerpost_record::progress::Event;
 use fingerpost_record::{Params, Paths, secret};
 use fingerpost_report::compare;
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
@@ -38,7 +37,7 @@ use fingerpost_workloads::Subjects;
 use fingerpost_workloads::programs::is_program;
 
 use crate::exit::{Done, say, usage};
-use crate::progress::{self, Progressing};
+use crate::progress::Progressing;
 use crate::{output, runs};
 
 /// Arguments of `explain`.
@@ -124,6 +123,10 @@ impl Args {
     fn level(&self) -> Level {
         if self.sampling { Level::Sampling } else { Level::Tracing }
     }
+
+    fn progressing(&self) -> Progressing {
+        if self.quiet { Progressing::None } else { self.progress }
+    }
 }
 
 /// What is said where nothing to explain is named.
@@ -186,25 +189,18 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     let pids = target.pids();
     let hold = held::find(&args.hold, &pids)?;
     let explained = service::explain(target, args, begun, args.experiment.then_some(&hold))?;
-    let comparison = baseline.map(|side| baseline::compare(side, &explained.run));
+    let comparison = baseline.map(|side| baseline::compare(side, &explained.ended.run));
     print(std::slice::from_ref(&explained.explanation), comparison.as_ref(), args.format, args.wide)?;
     if args.format == Format::Table {
         let lines = service::closer(&explained, &pids);
         output::write(|out| out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes()))?;
     }
-    match &explained.kept {
-        Ok(_) if !args.quiet && args.progress == Progressing::Json => {
-            progress::tell(&Event::Kept { id: explained.run.id.clone() })
-        }
-        Ok(path) if !args.quiet => say(&format!("kept as {} in {}", explained.run.id, path.display())),
-        Ok(_) => {}
-        Err(sentence) => say(&format!("what was seen is not kept: {sentence}")),
-    }
+    let kept = explained.ended.tell(args.progressing(), "what was seen", "");
     if let Err(sentence) = &explained.joined {
         say(&format!("the load generator's run is not joined: {sentence}"));
         return Ok(Done::BadInput);
     }
-    Ok(if explained.kept.is_ok() { Done::Well } else { Done::MeasurementFailed })
+    Ok(if kept { Done::Well } else { Done::MeasurementFailed })
 }
 
 fn print(

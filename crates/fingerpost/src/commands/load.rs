@@ -18,9 +18,9 @@ use fingerpost_workloads::database::options::{Engine, Options};
 use fingerpost_workloads::web::Web;
 use fingerpost_workloads::web::settings::{Reach, Settings};
 
-use crate::exit::{Done, say, usage, words};
+use crate::exit::{Done, usage, words};
 use crate::progress::{Progress, Progressing};
-use crate::recorder::Recorder;
+use crate::recorder::{Ended, Recorder};
 use crate::{conduct, cpus, output, plan};
 
 /// Arguments of `load`.
@@ -109,26 +109,17 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let label = args.label.as_deref().map(checked_label).transpose().or_else(usage)?.filter(|label| !label.is_empty());
     conduct::clean_up(args.quiet);
     let stop = conduct::stopped_by_signals()?;
-    let (run, kept) = load(&args, target, label, &stop)?;
-    super::show::print(&run, args.format, false)?;
+    let loaded = load(&args, target, label, &stop)?;
+    super::show::print(&loaded.run, args.format, false)?;
     let joining =
         |path: &PathBuf| format!("; on the server's machine: fingerpost explain RUN --client {}", path.display());
     let next = args.output.as_ref().map_or_else(String::new, joining);
-    match &kept {
-        Ok(path) if !args.quiet => say(&format!("kept as {} in {}{next}", run.id, path.display())),
-        Ok(_) => {}
-        Err(sentence) => say(&format!("the run is not kept: {sentence}")),
-    }
-    let failed = run.measurements.iter().any(|m| m.outcome == Outcome::Failed);
-    Ok(if failed || stop.load(Ordering::Relaxed) || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
+    let kept = loaded.tell(Progressing::unless(args.quiet), "the run", &next);
+    let failed = loaded.run.measurements.iter().any(|m| m.outcome == Outcome::Failed);
+    Ok(if failed || stop.load(Ordering::Relaxed) || !kept { Done::MeasurementFailed } else { Done::Well })
 }
 
-fn load(
-    args: &Args,
-    target: Target,
-    label: Option<String>,
-    stop: &AtomicBool,
-) -> anyhow::Result<(Run, Result<PathBuf, String>)> {
+fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -> anyhow::Result<Ended> {
     let beginning = Instant::now();
     let cpus = cpus::choose(None)?;
     let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the run")?;
@@ -153,12 +144,7 @@ fn load(
             LabError::Missing(sentence) | LabError::Failed(sentence) => Err(anyhow::anyhow!(sentence)),
         };
     }
-    recorder.run.complete = !stop.load(Ordering::Relaxed);
-    recorder.run.duration_s = beginning.elapsed().as_secs_f64();
-    fingerpost_host::after(&mut recorder.run.host);
-    let Recorder { run, writer, .. } = recorder;
-    let kept = writer.finish(&run).map_err(|e| e.to_string());
-    Ok((run, kept))
+    Ok(recorder.finish(beginning))
 }
 
 fn database(options: Options, whole: Duration, scratch: &mut Scratch, recorder: &mut Recorder) -> Result<(), LabError> {

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use fingerpost_record::archive::checked_label;
-use fingerpost_record::progress::Event;
 use fingerpost_record::{Outcome, Profile, Run, secret};
 use fingerpost_report::Format;
 
-use crate::conduct::{self, Conducted, Options};
+use crate::conduct::{self, Options};
 use crate::cpus;
 use crate::exit::{Done, say, usage};
-use crate::progress::{self, Progressing};
+use crate::progress::Progressing;
+use crate::recorder::Ended;
 use crate::{output, plan, profile};
 
 /// Arguments of `run`.
@@ -147,7 +147,7 @@ fn watching(args: &Args) -> anyhow::Result<Vec<String>> {
 }
 
 /// Measures, and says whether it was stopped. The record has `command`, or this process's own.
-fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted, bool)> {
+fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Ended, bool)> {
     let set = [args.set.clone(), watching(args)?].concat();
     let settings = plan::parse_settings(&plan::all_settings(&set))?;
     let mut options = resolve(args, &settings)?;
@@ -201,18 +201,11 @@ pub fn command(mut words: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Says where the run is kept, what went wrong, and chooses the exit status.
-fn conclude(conducted: &Conducted, progress: Progressing, interrupted: bool) -> Done {
+fn conclude(conducted: &Ended, progress: Progressing, interrupted: bool) -> Done {
     if interrupted {
         say("interrupted; the run holds what was measured until then");
     }
-    match &conducted.kept {
-        Ok(_) if progress == Progressing::Json => progress::tell(&Event::Kept { id: conducted.run.id.clone() }),
-        Ok(path) if progress == Progressing::Person => {
-            say(&format!("kept as {} in {}", conducted.run.id, path.display()))
-        }
-        Ok(_) => {}
-        Err(sentence) => say(&format!("the run is not kept: {sentence}")),
-    }
+    let kept = conducted.tell(progress, "the run", "");
     let failed = conducted.run.measurements.iter().any(|m| m.outcome == Outcome::Failed);
-    if failed || interrupted || conducted.kept.is_err() { Done::MeasurementFailed } else { Done::Well }
+    if failed || interrupted || !kept { Done::MeasurementFailed } else { Done::Well }
 }

@@ -1,7 +1,6 @@
 //! A service that is running, explained: watched for a while from outside, its requests followed, and kept as a run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -24,7 +23,8 @@ use super::target::Target;
 use crate::commands::run::command;
 use crate::conduct::{begun, open_writer, stopped_by_signals};
 use crate::exit::{say, words};
-use crate::progress::{Progress, Progressing};
+use crate::progress::Progress;
+use crate::recorder::Ended;
 
 /// How long a service is watched where nobody says it, in seconds.
 pub const SECONDS: f64 = 10.0;
@@ -39,9 +39,7 @@ pub struct Explained {
     /// The explanation.
     pub explanation: Explanation,
     /// Its run.
-    pub run: Run,
-    /// Where the run is, or why it is not kept.
-    pub kept: Result<PathBuf, String>,
+    pub ended: Ended,
     /// Why the load generator's run was not joined, where it was to be.
     pub joined: Result<(), String>,
 }
@@ -54,7 +52,7 @@ pub struct Explained {
 /// The system does not let anything be watched, or the service was gone before it could be.
 pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>) -> anyhow::Result<Explained> {
     let length = Duration::from_secs_f64(args.seconds.unwrap_or(SECONDS).min(1e6));
-    let progressing = if args.quiet { Progressing::None } else { args.progress };
+    let progressing = args.progressing();
     let stop = stopped_by_signals()?;
     let beginning = Instant::now();
     let command = secret::cut_words(command(words()).iter().map(String::as_str));
@@ -109,7 +107,7 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
         explanation = both;
     }
     let kept = writer.finish(&run).map_err(|e| e.to_string());
-    Ok(Explained { explanation, run, kept, joined: joined.map_err(|e| e.to_string()) })
+    Ok(Explained { explanation, ended: Ended { run, kept }, joined: joined.map_err(|e| e.to_string()) })
 }
 
 /// Follows the requests that were recorded, names the functions that had the CPU meanwhile, and has all of the requests
@@ -210,8 +208,8 @@ fn figures(paths: Option<&Paths>, stretches: &[Stretch], elapsed: f64) -> StepFi
 
 /// The commands to look closer, by what was found.
 pub fn closer(explained: &Explained, pids: &[i32]) -> Vec<String> {
-    let id = &explained.run.id;
-    let run = match &explained.kept {
+    let id = &explained.ended.run.id;
+    let run = match &explained.ended.kept {
         Ok(path) if path.file_stem().is_some_and(|stem| stem.to_string_lossy() == *id) => id.clone(),
         // A word without a slash would be taken for a run of the archive.
         Ok(path) if !path.display().to_string().contains('/') => format!("./{}", path.display()),

@@ -98,7 +98,6 @@ impl Cluster<'_> {
     /// What kubectl says, up to a bound; the end of its complaint where it fails.
     fn asked(&self, words: &[&str], most: u64) -> anyhow::Result<Vec<u8>> {
         let mut running = self.kubectl(words).spawn().context("cannot start kubectl")?;
-        let group = running.id() as i32;
         let (out, err) = (running.stdout.take(), running.stderr.take());
         std::thread::scope(|scope| {
             let complaint = scope.spawn(move || pool::complaint(err));
@@ -106,11 +105,7 @@ impl Cluster<'_> {
                 let mut said = Vec::new();
                 out.map(|out| out.take(most).read_to_end(&mut said)).transpose().map(|_| said)
             });
-            let status = child::wait_deadline(&mut running, Instant::now() + CALL)?;
-            if status.is_none() {
-                child::signal_group(group, libc::SIGKILL)?;
-                running.wait()?;
-            }
+            let status = pool::ended_by(&mut running, Instant::now() + CALL)?;
             let said = said.join().unwrap_or_else(|_| Ok(Vec::new()))?;
             let complaint = complaint.join().unwrap_or_default();
             match status {

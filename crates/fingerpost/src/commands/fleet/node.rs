@@ -12,6 +12,7 @@ use fingerpost_record::{Run, archive::write_whole, lean, text::clean_short};
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::Scratch;
 
+use super::pool;
 use crate::exit::{self, Done, say, usage};
 
 /// Arguments of `fleet node`.
@@ -111,11 +112,7 @@ pub fn measure(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Res
         });
     }
     let complaints = running.stderr.take().map(|err| std::thread::spawn(move || last_words(err)));
-    let status = child::wait_deadline(&mut running, Instant::now() + Duration::from_secs(timeout))?;
-    if status.is_none() {
-        child::signal_group(group, libc::SIGKILL)?;
-        running.wait()?;
-    }
+    let status = pool::ended_by(&mut running, Instant::now() + Duration::from_secs(timeout))?;
     let complaint = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
     match status {
         None => anyhow::bail!("the run took more than {timeout} seconds"),

@@ -1,7 +1,7 @@
 //! Children that measure: so many at a time, each with a deadline, their answers as they come.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ pub const NO_RECORD: &str = "and no record";
 
 /// How long is waited between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long a child may take to end when it is asked to, or has no more to say.
+const LAST: Duration = Duration::from_secs(10);
 
 /// Runs the tasks, `at_once` at a time, and tells `event` of each answer on this thread. Ends early when `stop` is set.
 pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBool, mut event: impl FnMut(Event)) {
@@ -89,7 +91,6 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn Fn
     let (stdout, stderr, stdin) = (running.stdout.take(), running.stderr.take(), running.stdin.take());
     let expected: std::collections::HashSet<&str> = task.nodes.iter().map(String::as_str).collect();
     let mut collector = Collector::default();
-    let group = running.id() as i32;
     std::thread::scope(|scope| {
         let (send, lines) = mpsc::sync_channel::<String>(256);
         scope.spawn(move || stdout.map(|out| pass_lines(out, &send)));
@@ -120,12 +121,13 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn Fn
             }
             late = Instant::now() > deadline;
             if late || stop.load(Ordering::Relaxed) {
-                child::signal_group(group, libc::SIGTERM)?;
+                child::signal_group(running.id() as i32, libc::SIGTERM)?;
                 break;
             }
         }
         drop(close);
-        let status = ended(&mut running, group)?;
+        ended_by(&mut running, Instant::now() + LAST)?;
+        let status = running.wait()?;
         drop(lines);
         let complaint = complaints.join().unwrap_or_default();
         Ok(match late {
@@ -135,13 +137,14 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn Fn
     })
 }
 
-/// Waits for a child; one that does not end within ten seconds is killed with its group.
-fn ended(running: &mut Child, group: i32) -> anyhow::Result<std::process::ExitStatus> {
-    if let Some(status) = child::wait_deadline(running, Instant::now() + Duration::from_secs(10))? {
-        return Ok(status);
+/// Waits for a child until then; one that has not ended then is killed with its group, and nothing given.
+pub fn ended_by(running: &mut Child, deadline: Instant) -> anyhow::Result<Option<ExitStatus>> {
+    let status = child::wait_deadline(running, deadline)?;
+    if status.is_none() {
+        child::signal_group(running.id() as i32, libc::SIGKILL)?;
+        running.wait()?;
     }
-    child::signal_group(group, libc::SIGKILL)?;
-    Ok(running.wait()?)
+    Ok(status)
 }
 
 /// Passes on lines of bounded length.
