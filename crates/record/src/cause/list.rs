@@ -38,17 +38,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Network],
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
         needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
-        thresholds: &[
-            of(
-                "segments sent again of transactions",
-                0.01,
-                "three times what a full listen queue alone makes (0.003); without a plant none is sent again \
-                 (labs/tests/recorded)",
-            ),
-            MORE_OF_A_COUNT,
-            GOOD_PART,
-            SENT_AGAIN,
-        ],
+        thresholds: &[SEGMENTS_AGAIN, MORE_OF_A_COUNT, GOOD_PART, SENT_AGAIN],
         ..named("network.shaping", Layer::Network, "network bandwidth", "a shaped or full network")
     },
     Cause {
@@ -81,12 +71,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting in the queue behind another's I/O, or in a device that others keep busy",
         needs: &[Followed, Reading("other.disk.bytes")],
         thresholds: &[
-            of(
-                "others' I/O in bytes a second",
-                1e6,
-                "without this plant others did at most 51 kB/s, beside a server that syncs 640 kB/s, with it 3 GB/s \
-                 (labs/tests/recorded)",
-            ),
+            OTHERS_RATE,
             OTHERS_BESIDE_OURS,
             DISK_IN_USE,
             TWICE,
@@ -121,17 +106,7 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("server.call.read.count")],
         // A socket that takes little at a time is written to more often.
         follows: &["app.build", "app.setting", "network.shaping"],
-        thresholds: &[
-            of(
-                "times as many calls",
-                1.5,
-                "counts come from windows: two sides of one server that made the same calls told 1.47 times as many \
-                 (labs/tests/recorded, \
-             control.memory_unused)",
-            ),
-            MORE_ROUND_TRIPS,
-            MOST_BY_NUMBER,
-        ],
+        thresholds: &[MORE_CALLS, MORE_ROUND_TRIPS, MOST_BY_NUMBER],
         ..named("app.calls", Layer::Application, "how many system calls it makes", "more system calls per transaction")
     },
     Cause {
@@ -161,17 +136,7 @@ pub const CAUSES: &[Cause] = &[
             "host.steal",
             "kernel.trace",
         ],
-        thresholds: &[
-            of(
-                "share of its CPUs that the server uses",
-                0.5,
-                "one thread that computes uses 0.88 to 0.99 of a CPU, which is half of two, and waits for none \
-                 (labs/tests/recorded)",
-            ),
-            LONGER_WAIT,
-            GOOD_PART,
-            LESS_BUSY,
-        ],
+        thresholds: &[SERVER_BUSY, LONGER_WAIT, GOOD_PART, LESS_BUSY],
         ..named("cpu.saturated", Layer::Scheduler, "run queue: more threads than CPUs", "more threads than CPUs")
     },
     Cause {
@@ -198,12 +163,7 @@ pub const CAUSES: &[Cause] = &[
         moves: COME_LATER,
         tells: "as contention, with a lower weight or a higher nice value",
         needs: &[Followed, Reading("server.nice")],
-        thresholds: &[of(
-            "weight, of the usual",
-            0.9,
-            "kernel documentation, cgroup-v2: the usual weight is 100, of version 1 1024; no step of nice is smaller \
-             than 20 %",
-        )],
+        thresholds: &[LOW_WEIGHT],
         ..named("cpu.priority", Layer::Scheduler, "priority", "a low priority")
     },
     Cause {
@@ -211,17 +171,7 @@ pub const CAUSES: &[Cause] = &[
         moves: HELD_BACK,
         tells: "waiting for a CPU while the group is throttled",
         needs: &[Followed, Reading("throttle.seconds")],
-        thresholds: &[
-            of(
-                "share of the quota's periods that it cuts short",
-                0.05,
-                "a quota that held cut all of its periods short (labs/tests/recorded); one that is never reached cuts \
-                 none",
-            ),
-            TWICE,
-            MOST_OF_OUTSIDE,
-            MOST_OF_WAITING,
-        ],
+        thresholds: &[PERIODS_CUT, TWICE, MOST_OF_OUTSIDE, MOST_OF_WAITING],
         ..named("cpu.quota", Layer::Scheduler, "CPU quota", "a CPU quota")
     },
     Cause {
@@ -322,16 +272,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Network],
         tells: "steps of 40 ms with late acknowledgements, no drops",
         needs: &[Followed, Reading("tcp.delayed_acks")],
-        thresholds: &[
-            of(
-                "delayed acknowledgements of transactions",
-                0.3,
-                "with the plant 1.0, without at most 0.05 (labs/tests/recorded)",
-            ),
-            TWICE,
-            DELAYED_ACK,
-            MOST_OF_CHANGE,
-        ],
+        thresholds: &[MANY_DELAYED, TWICE, DELAYED_ACK, MOST_OF_CHANGE],
         ..named("network.delay", Layer::Network, "TCP latency", "delayed acknowledgements")
     },
     Cause {
@@ -362,16 +303,7 @@ pub const CAUSES: &[Cause] = &[
         moves: OF_CLIENT,
         tells: "the client says that it was the limit, or used its CPUs up",
         needs: &[Followed, Reading("client.cpu.seconds")],
-        thresholds: &[
-            of(
-                "share of its CPUs that the client uses",
-                0.8,
-                "a client that was the limit used 1.00 of its CPUs, others at most 0.49 (labs/tests/recorded)",
-            ),
-            MOST_PASSES,
-            MUCH_WORK,
-            CLIENT_DOES_MORE,
-        ],
+        thresholds: &[CLIENT_FULL, MOST_PASSES, MUCH_WORK, CLIENT_DOES_MORE],
         ..named("client.saturated", Layer::Client, "the client itself", "the load generator")
     },
     Cause {

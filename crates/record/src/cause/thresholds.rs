@@ -30,7 +30,7 @@ pub const NOT_FOLLOWED: Threshold = Threshold {
     source: "by its meaning: it could hold half as much again as the least that makes guilty",
 };
 
-pub(super) const fn of(of: &'static str, value: f64, source: &'static str) -> Threshold {
+const fn of(of: &'static str, value: f64, source: &'static str) -> Threshold {
     Threshold { of, value, source }
 }
 
@@ -211,4 +211,25 @@ thresholds! {
         "a convention: two thirds; no measurement is behind it";
     MORE_STOLEN_SECONDS = 1.0, "seconds by which the hypervisor must have taken more from one run than from the other",
         "a convention: of a run of a minute on one CPU a sixtieth; no measurement is behind it";
+    SEGMENTS_AGAIN = 0.01, "segments sent again of transactions",
+        "three times what a full listen queue alone makes (0.003); without a plant none is sent again \
+         (labs/tests/recorded)";
+    OTHERS_RATE = 1e6, "others' I/O in bytes a second",
+        "without this plant others did at most 51 kB/s, beside a server that syncs 640 kB/s, with it 3 GB/s \
+         (labs/tests/recorded)";
+    MORE_CALLS = 1.5, "times as many calls",
+        "counts come from windows: two sides of one server that made the same calls told 1.47 times as many \
+         (labs/tests/recorded, control.memory_unused)";
+    SERVER_BUSY = 0.5, "share of its CPUs that the server uses",
+        "one thread that computes uses 0.88 to 0.99 of a CPU, which is half of two, and waits for none \
+         (labs/tests/recorded)";
+    LOW_WEIGHT = 0.9, "weight, of the usual",
+        "kernel documentation, cgroup-v2: the usual weight is 100, of version 1 1024; no step of nice is smaller than \
+         20 %";
+    PERIODS_CUT = 0.05, "share of the quota's periods that it cuts short",
+        "a quota that held cut all of its periods short (labs/tests/recorded); one that is never reached cuts none";
+    MANY_DELAYED = 0.3, "delayed acknowledgements of transactions",
+        "with the plant 1.0, without at most 0.05 (labs/tests/recorded)";
+    CLIENT_FULL = 0.8, "share of its CPUs that the client uses",
+        "a client that was the limit used 1.00 of its CPUs, others at most 0.49 (labs/tests/recorded)";
 }
