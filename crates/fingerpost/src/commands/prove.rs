@@ -2,6 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,9 @@ use fingerpost_labs::attribute::KeptOpen;
 use fingerpost_labs::prove::{self, Course, PLANTS, Plant, Proof, Result as Verdict, Trial};
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, suggest};
+use fingerpost_sys::child::{self, Output};
 use fingerpost_sys::scratch::Scratch;
-use fingerpost_sys::{child, network, system, task};
+use fingerpost_sys::{network, system, task};
 use wildmatch::WildMatch;
 
 use crate::ab::pair;
@@ -84,18 +86,40 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         return usage(format!("--seconds {}: give 1 to 99999", args.seconds));
     }
     let plants = choose(&args.causes)?;
-    if args.in_own_network {
-        network::loopback_up().context("cannot switch on the loopback interface of a network of our own")?;
-    } else {
-        conduct::clean_up(args.quiet);
-    }
-    let stop = conduct::stopped_by_signals()?;
+    let stop = ready(args.in_own_network, args.quiet)?;
     let document = all(&plants, &args, &stop)?;
     match args.format {
         Format::Json => output::json(&document)?,
         Format::Table => output::write(|out| table::write(out, &document, &output::style(false)))?,
     }
     Ok(status(document.plants.iter().map(|p| p.result), stop.load(Ordering::Relaxed)))
+}
+
+/// Makes the system ready for plants, and gives the flag that signals set.
+fn ready(in_own_network: bool, quiet: bool) -> anyhow::Result<Arc<AtomicBool>> {
+    if in_own_network {
+        network::loopback_up().context("cannot switch on the loopback interface of a network of our own")?;
+    } else {
+        conduct::clean_up(quiet);
+    }
+    Ok(conduct::stopped_by_signals()?)
+}
+
+/// Runs `prove` with further words in a child that has a network of its own, so that nobody else's loopback slows down,
+/// and takes what it left; else says why there is nothing.
+fn in_own_network<T>(
+    words: impl FnOnce(&mut Command),
+    longest: Duration,
+    take: impl FnOnce(&Output) -> Option<T>,
+) -> Result<T, (Verdict, String)> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("fingerpost").args(["prove", "--format", "json", "--quiet", "--in-own-network"]);
+    words(&mut command);
+    task::own_network(&mut command);
+    let output = child::run_bounded(child::die_with_parent(&mut command), Instant::now() + longest)
+        .map_err(|e| (Verdict::Skipped, format!("cannot make a network of our own: {e}")))?;
+    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    take(&output).ok_or_else(|| (Verdict::Failed, format!("the child in its own network said: {}", said())))
 }
 
 fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {
@@ -128,7 +152,7 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
     for (i, plant) in plants.iter().enumerate() {
         progress.show(plant.name, i as f64 / plants.len() as f64);
         let proof = if plant.own_network() && root && !args.in_own_network {
-            in_own_network(plant, time, args)
+            apart(plant, time, args)
         } else {
             let trial = prove::run(plant, &course, &mut scratch);
             kept(trial, args.keep)
@@ -144,34 +168,18 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
     Ok(document(proofs, begun.elapsed().as_secs_f64()))
 }
 
-/// Plants in a child that has a network of its own, so that nobody else's loopback slows down.
-fn in_own_network(plant: &Plant, time: Duration, args: &Args) -> Proof {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("fingerpost").args([
-        "prove",
-        plant.name,
-        "--format",
-        "json",
-        "--quiet",
-        "--in-own-network",
-        "--seconds",
-    ]);
-    command.arg(time.as_secs_f64().max(1.0).to_string());
-    if args.keep {
-        command.arg("--keep");
-    }
-    task::own_network(&mut command);
-    let failed = |why: String| Proof::without(plant, Verdict::Failed, why);
-    match child::run_bounded(child::die_with_parent(&mut command), Instant::now() + time * 3 + Duration::from_secs(60))
-    {
-        Err(e) => Proof::without(plant, Verdict::Skipped, format!("cannot make a network of our own: {e}")),
-        Ok(output) => match serde_json::from_slice::<Document>(&output.stdout) {
-            Ok(mut document) if document.plants.len() == 1 => document.plants.remove(0),
-            _ => {
-                failed(format!("the child in its own network said: {}", String::from_utf8_lossy(&output.stderr).trim()))
-            }
-        },
-    }
+/// Plants in a network of its own.
+fn apart(plant: &Plant, time: Duration, args: &Args) -> Proof {
+    let words = |command: &mut Command| {
+        command.args([plant.name, "--seconds", &time.as_secs_f64().max(1.0).to_string()]);
+        command.args(args.keep.then_some("--keep"));
+    };
+    let one = |output: &Output| {
+        let mut plants = serde_json::from_slice::<Document>(&output.stdout).ok()?.plants;
+        plants.pop().filter(|_| plants.is_empty())
+    };
+    in_own_network(words, time * 3 + Duration::from_secs(60), one)
+        .unwrap_or_else(|(verdict, why)| Proof::without(plant, verdict, why))
 }
 
 /// Keeps both sides, when that was asked for, and gives the row.

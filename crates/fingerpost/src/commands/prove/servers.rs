@@ -1,33 +1,36 @@
 //! `fingerpost prove --servers`: causes planted in real private servers.
 
-use std::os::unix::process::CommandExt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_labs::attribute::KeptOpen;
-use fingerpost_labs::prove::servers::score::{Result as Verdict, of_set};
+use fingerpost_labs::prove::servers::score::of_set;
 use fingerpost_labs::prove::servers::strength::Candidate;
 use fingerpost_labs::prove::servers::trial::own_network;
 use fingerpost_labs::prove::servers::{
-    Course, Outline, Row, Score, Set, Taken, candidates, draw, judged, record, run as run_trial, score,
+    Course, Outline, Row, Score, Set, Share, Taken, candidates, draw, judged, record, run as run_trial, score,
 };
 use fingerpost_record::suggest;
+use fingerpost_report::Style;
+use fingerpost_report::grid::{Align, Grid, Line};
+use fingerpost_report::style::Tone;
+use fingerpost_sys::child::Output;
 use fingerpost_sys::scratch::Scratch;
-use fingerpost_sys::{child, network, system, task};
+use fingerpost_sys::system;
 use serde::Serialize;
 use wildmatch::WildMatch;
 
 use super::document::status;
+use super::ready;
+use super::table::{named, share, tone, word};
 use crate::exit::{Done, usage};
 use crate::output::Listing as Format;
 use crate::progress::{Progress, Progressing};
-use crate::{conduct, cpus, output};
-
-mod figures;
+use crate::{cpus, output};
 
 /// What a trial takes, about.
 const EACH: Duration = Duration::from_secs(10);
@@ -89,9 +92,8 @@ struct Document {
 pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool) -> anyhow::Result<Done> {
     let wanted = wanted(options)?;
     let begun = Instant::now();
-    let stop = Arc::new(AtomicBool::new(false));
-    let (rows, seed) = match &options.replay {
-        Some(file) => (replayed(file, options)?, None),
+    let (rows, seed, interrupted) = match &options.replay {
+        Some(file) => (replayed(file, options)?, None, false),
         None => {
             if !system::is_root() {
                 return usage(
@@ -99,19 +101,12 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
                      run it as root",
                 );
             }
-            if in_own_network {
-                network::loopback_up().context("cannot switch on the loopback interface of a network of our own")?;
-            } else {
-                conduct::clean_up(quiet);
-            }
-            conduct::stop_on_signals(&stop)?;
-            (
-                all(&draw(options.seed, options.trials, &wanted), options, quiet, in_own_network, &stop)?,
-                Some(options.seed),
-            )
+            let stop = ready(in_own_network, quiet)?;
+            let drawn = draw(options.seed, options.trials, &wanted);
+            let rows = all(&drawn, options, quiet, in_own_network, &stop)?;
+            (rows, Some(options.seed), stop.load(Ordering::Relaxed))
         }
     };
-    let interrupted = stop.load(Ordering::Relaxed);
     let document = Document {
         seed,
         score: score(rows.iter()),
@@ -122,7 +117,7 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
     };
     match format {
         Format::Json => output::json(&document)?,
-        Format::Table => output::write(|out| figures::write(out, &document, &output::style(false)))?,
+        Format::Table => output::write(|out| write(out, &document, &output::style(false)))?,
     }
     Ok(status(document.trials.iter().map(|row| row.result), interrupted))
 }
@@ -227,35 +222,80 @@ fn all(
 fn apart(outline: &Outline, options: &Options, dir: &Path) -> Taken {
     let begun = Instant::now();
     let path = dir.join(format!("trial-{}.jsonl", outline.number));
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("fingerpost").args(["prove", "--servers", "--format", "json", "--quiet", "--in-own-network"]);
-    command.args([
-        "--nth",
-        &outline.number.to_string(),
-        "--trials",
-        &options.trials.to_string(),
-        "--seed",
-        &options.seed.to_string(),
-    ]);
-    options.only.iter().for_each(|glob| _ = command.args(["--only", glob]));
-    command.args(options.apart.then_some("--apart")).args(options.tuning.then_some("--tuning"));
-    command.arg("--record").arg(&path);
-    task::own_network(&mut command);
-    let output = child::run_bounded(child::die_with_parent(&mut command), Instant::now() + EACH * 12);
-    let mut taken = None;
-    let read = record::read(&path, &mut |found| taken = Some(found));
-    let _ = std::fs::remove_file(&path);
-    let without = |verdict, why: String| Taken {
-        outline: outline.clone(),
-        seconds: begun.elapsed().as_secs_f64(),
-        result: Err((verdict, why)),
+    let words = |command: &mut Command| {
+        command.args(["--servers".to_owned(), format!("--nth={}", outline.number)]);
+        command.args([format!("--trials={}", options.trials), format!("--seed={}", options.seed)]);
+        options.only.iter().for_each(|glob| _ = command.args(["--only", glob]));
+        command.args(options.apart.then_some("--apart")).args(options.tuning.then_some("--tuning"));
+        command.arg("--record").arg(&path);
     };
-    match (output, read, taken) {
-        (Err(e), ..) => without(Verdict::Skipped, format!("cannot make a network of our own: {e}")),
-        (_, Ok(1), Some(taken)) => taken,
-        (Ok(output), ..) => {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            without(Verdict::Failed, format!("the child in its own network said: {said}"))
-        }
+    let one = |_: &Output| {
+        let mut taken = None;
+        record::read(&path, &mut |found| taken = Some(found)).ok().filter(|trials| *trials == 1).and(taken)
+    };
+    let taken = super::in_own_network(words, EACH * 12, one);
+    let _ = std::fs::remove_file(&path);
+    let (outline, seconds) = (outline.clone(), begun.elapsed().as_secs_f64());
+    taken.unwrap_or_else(|why| Taken { outline, seconds, result: Err(why) })
+}
+
+/// Writes a row for each trial, then the figures over all and over each list.
+fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Result<()> {
+    let mut grid = Grid::titled([
+        ("", Align::Right, 3),
+        ("server", Align::Left, 1),
+        ("planted", Align::Left, 0),
+        ("× slower", Align::Right, 0),
+        ("named first, second", Align::Left, 0),
+        ("share", Align::Right, 2),
+        ("", Align::Left, 0),
+    ]);
+    for row in &document.trials {
+        grid.lines.push(Line::Cells(cells(row), tone(row.result)));
+        grid.lines.extend(row.reason.as_ref().map(|why| Line::Note(why.clone(), tone(row.result))));
     }
+    let sets = [("All trials", &document.score), ("Open to tuning", &document.plants), ("Kept apart", &document.apart)];
+    for (title, score) in sets {
+        grid.lines.push(Line::Blank);
+        grid.lines.push(Line::Heading(title.to_owned()));
+        lines(score, &mut grid);
+    }
+    grid.lines.push(Line::Blank);
+    grid.lines.push(Line::Labelled("Took".into(), format!("{:.0} s", document.seconds), Tone::Plain));
+    out.write_all(grid.render(style).as_bytes())
+}
+
+fn lines(score: &Score, grid: &mut Grid) {
+    let mut say = |label: &str, text: String| grid.lines.push(Line::Labelled(label.to_owned(), text, Tone::Plain));
+    say("Right cause first", shown(&score.first));
+    say("Right cause among the first two", shown(&score.first_two));
+    say("Right layer first", shown(&score.layer));
+    say("Both of two causes", shown(&score.both));
+    say("Accused in controls", shown(&score.false_accusations));
+    say("No cause named, where the effect was small or not resolved", shown(&score.nobody));
+    for bin in score.calibration.iter().filter(|b| b.right.all > 0) {
+        say(&format!("Right where {:.0} to {:.0} % was claimed", bin.from * 100.0, bin.to * 100.0), shown(&bin.right));
+    }
+    say("Skipped, failed", format!("{}, {}", score.not_tried[0], score.not_tried[1]));
+}
+
+fn shown(share: &Share) -> String {
+    if share.all == 0 {
+        return "none".to_owned();
+    }
+    let percent = |n: f64| n * 100.0;
+    let middle = percent(share.of as f64 / share.all as f64);
+    format!("{} of {} ({middle:.0} %, {:.0} to {:.0})", share.of, share.all, percent(share.low), percent(share.high))
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    vec![
+        row.outline.number.to_string(),
+        row.outline.engine.name().to_owned(),
+        row.outline.name(),
+        row.effect.map_or(String::new(), |e| format!("{:.2} ({:.2} to {:.2})", e.value, e.low, e.high)),
+        if row.tried() { named(&row.accused, 2) } else { String::new() },
+        share(&row.accused),
+        word(row.result).to_owned(),
+    ]
 }
