@@ -53,46 +53,34 @@ enum Command {
     },
     /// Write everything in an object database into a directory
     Export {
-        /// The database's file
-        file: PathBuf,
+        #[command(flatten)]
+        of: Kept,
         /// The directory, which must be new or empty
         dir: PathBuf,
-        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
-        #[arg(long)]
-        trust: bool,
     },
     /// What a table holds
     Ls {
-        /// The database's file
-        file: PathBuf,
+        #[command(flatten)]
+        of: Kept,
         /// The table; the root when it is left out
         #[arg(default_value = "", hide_default_value = true)]
         path: std::ffi::OsString,
-        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
-        #[arg(long)]
-        trust: bool,
     },
     /// Write a cell's content to standard output
     Get {
-        /// The database's file
-        file: PathBuf,
+        #[command(flatten)]
+        of: Kept,
         /// The cell
         path: std::ffi::OsString,
-        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
-        #[arg(long)]
-        trust: bool,
     },
     /// Set a cell; it is on disk when this ends
     Put {
-        /// The database's file
-        file: PathBuf,
+        #[command(flatten)]
+        of: Kept,
         /// The cell; tables on the way are made
         path: std::ffi::OsString,
         /// The file with its content; standard input when it is left out
         from: Option<PathBuf>,
-        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
-        #[arg(long)]
-        trust: bool,
     },
     /// Check an object database: read everything in it, within bounds of time and memory
     Verify {
@@ -120,6 +108,16 @@ enum Command {
     },
 }
 
+/// A database that is there.
+#[derive(Debug, clap::Args)]
+struct Kept {
+    /// The database's file
+    file: PathBuf,
+    /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
+    #[arg(long)]
+    trust: bool,
+}
+
 fn store_parser() -> impl TypedValueParser<Value = Store> {
     PossibleValuesParser::new(Store::ALL.map(Store::name)).try_map(|name| name.parse::<Store>())
 }
@@ -136,14 +134,14 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             tell("imported", &went);
             Ok(Done::Well)
         }
-        Command::Export { file, dir, trust } => guarded(&file, Work::Read, || export(&file, &dir, trust)),
-        Command::Ls { file, path, trust } => guarded(&file, Work::Read, || list(&file, path.as_bytes(), trust)),
-        Command::Get { file, path, trust } => guarded(&file, Work::Read, || get(&file, path.as_bytes(), trust)),
-        Command::Put { file, path, from, trust } => {
-            guarded(&file, Work::Write, || put(&file, path.as_bytes(), from, trust))
-        }
+        Command::Export { of, dir } => guarded(&of.file, Work::Read, || export(&of, &dir)),
+        Command::Ls { of, path } => guarded(&of.file, Work::Read, || list(&of, path.as_bytes())),
+        Command::Get { of, path } => guarded(&of.file, Work::Read, || get(&of, path.as_bytes())),
+        Command::Put { of, path, from } => guarded(&of.file, Work::Write, || put(&of, path.as_bytes(), from)),
         Command::Verify { file } => guarded(&file, Work::Verify, || verify(&file)),
-        Command::Serve { from, port, follow_links, trust } => serve_from(&from, port, follow_links, trust),
+        Command::Serve { from, port, follow_links, trust } => {
+            serve_from(&Kept { file: from, trust }, port, follow_links)
+        }
     }
 }
 
@@ -167,8 +165,8 @@ fn verify(file: &Path) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn export(file: &Path, dir: &Path, trust: bool) -> anyhow::Result<Done> {
-    let database = open(file, trust)?;
+fn export(of: &Kept, dir: &Path) -> anyhow::Result<Done> {
+    let database = open(of)?;
     // A table that leads to itself would fill the disk.
     database.verify().map_err(mend)?;
     let went = database.reader().and_then(|mut reader| transfer::export(&mut *reader, dir)).map_err(mend)?;
@@ -181,9 +179,9 @@ fn tell(what: &str, went: &Transferred) {
     say(&format!("{what} {} cells in {} tables, {} bytes", went.cells, went.tables + 1, went.bytes));
 }
 
-fn list(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
-    let entries = open(file, trust)?.reader().and_then(|mut reader| reader.list(path)).map_err(mend)?;
-    let Some(entries) = entries else { return usage(format!("there is no table {}", meant(file, path, trust))) };
+fn list(of: &Kept, path: &[u8]) -> anyhow::Result<Done> {
+    let entries = open(of)?.reader().and_then(|mut reader| reader.list(path)).map_err(mend)?;
+    let Some(entries) = entries else { return usage(format!("there is no table {}", meant(of, path))) };
     output::write(|out| {
         entries.iter().try_for_each(|(name, entry)| {
             // Names come from a file, which may be hostile to a terminal.
@@ -198,11 +196,10 @@ fn list(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
 }
 
 /// A path that there is nothing at, with what is near to it in its table.
-fn meant(file: &Path, path: &[u8], trust: bool) -> String {
+fn meant(of: &Kept, path: &[u8]) -> String {
     let split = path.iter().rposition(|byte| *byte == b'/');
     let (table, name) = split.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
-    let listed =
-        open(file, trust).ok().and_then(|database| database.reader().ok()?.list(table).ok()?).unwrap_or_default();
+    let listed = open(of).ok().and_then(|database| database.reader().ok()?.list(table).ok()?).unwrap_or_default();
     let names: Vec<String> = listed.iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
     let near = suggest::nearest(&String::from_utf8_lossy(name), names.iter().map(String::as_str));
     let full = |near| format!("{}{near}", String::from_utf8_lossy(&path[..split.map_or(0, |at| at + 1)]));
@@ -210,22 +207,22 @@ fn meant(file: &Path, path: &[u8], trust: bool) -> String {
     format!("“{}”{meant}", clean(&String::from_utf8_lossy(path)))
 }
 
-fn get(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
+fn get(of: &Kept, path: &[u8]) -> anyhow::Result<Done> {
     let mut written = Ok(());
-    let found = open(file, trust)?
+    let found = open(of)?
         .reader()
         .and_then(|mut reader| reader.cell(path, &mut |cell| written = output::write(|out| out.write_all(cell.body))))
         .map_err(mend)?;
     written?;
     if !found {
-        return usage(format!("there is no cell {}", meant(file, path, trust)));
+        return usage(format!("there is no cell {}", meant(of, path)));
     }
     Ok(Done::Well)
 }
 
-fn put(file: &Path, path: &[u8], from: Option<PathBuf>, trust: bool) -> anyhow::Result<Done> {
+fn put(Kept { file, trust }: &Kept, path: &[u8], from: Option<PathBuf>) -> anyhow::Result<Done> {
     Database::engine_of(file).map_err(mend)?;
-    if !trust && standing(file).map_err(mend)? != Standing::Ours {
+    if !*trust && standing(file).map_err(mend)? != Standing::Ours {
         return usage(strange(file));
     }
     let (body, modified) = read_input(from)?;
@@ -261,10 +258,10 @@ fn read_input(from: Option<PathBuf>) -> anyhow::Result<(Vec<u8>, i64)> {
 
 /// Opens a database for reading: one that others can have arranged so that no file beside it is looked at, and none of
 /// LMDB's at all.
-fn open(file: &Path, trust: bool) -> anyhow::Result<Database> {
+fn open(Kept { file, trust }: &Kept) -> anyhow::Result<Database> {
     let engine = Database::engine_of(file).map_err(mend)?;
     match standing(file).map_err(mend)? {
-        _ if trust => Database::open(file),
+        _ if *trust => Database::open(file),
         Standing::Ours => Database::open(file),
         Standing::Strange if engine == Engine::Lmdb => return usage(strange(file)),
         Standing::OpenDirectory | Standing::Strange => Database::open_alone(file),
@@ -290,14 +287,15 @@ fn mend(error: Error) -> anyhow::Error {
 }
 
 /// Serves until the person ends it.
-fn serve_from(from: &Path, port: u16, follow_links: bool, trust: bool) -> anyhow::Result<Done> {
+fn serve_from(of: &Kept, port: u16, follow_links: bool) -> anyhow::Result<Done> {
+    let from = &of.file;
     if from.is_dir() {
         let links = if follow_links { Links::Inside } else { Links::None };
         return serve(from, port, Source::directory(from, links).map_err(Usage)?);
     }
     guarded(from, Work::Serve, || {
-        let database = open(from, trust)?;
-        if !trust {
+        let database = open(of)?;
+        if !of.trust {
             database.verify().map_err(mend)?;
         }
         serve(from, port, Source::Odb(database))
