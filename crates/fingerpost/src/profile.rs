@@ -56,13 +56,29 @@ pub fn includes(profile: Profile, row: &Row, settings: &Settings, named: bool) -
     !matches!(profile, Profile::Screen | Profile::Quick) || !large || settings.contains_key("size")
 }
 
-/// The time for a laboratory's row: its share of a second, process starts included, for every base round and some more.
-fn lab_row_budget(profile: Profile) -> Duration {
-    Duration::from_millis(match profile {
-        Profile::Screen | Profile::Quick => 95,
-        Profile::Standard | Profile::Imported => 360,
-        Profile::Thorough => 1200,
-    })
+/// What a profile spends.
+struct Spends {
+    /// Seconds for all probes.
+    probes: u64,
+    /// Seconds for a lab that loads a server.
+    lab: u64,
+    /// Milliseconds for a laboratory's row: its share of a second, process starts included, for every base round and
+    /// some more.
+    lab_row: u64,
+    /// Rounds of each row, and processes at most.
+    rounds: (usize, usize),
+    /// The relative half width of its interval at which a row rests: of one that computes, and of others.
+    targets: (f64, f64),
+}
+
+const fn of(profile: Profile) -> Spends {
+    let (probes, lab, lab_row, rounds, targets) = match profile {
+        Profile::Screen => (screen::SECONDS, 32, 95, (5, 60), (0.012, 0.03)),
+        Profile::Quick => (55, 32, 95, (8, 60), (0.012, 0.03)),
+        Profile::Standard | Profile::Imported => (180, 90, 360, (16, 200), (0.009, 0.015)),
+        Profile::Thorough => (600, 300, 1200, (40, 1000), (0.0075, 0.01)),
+    };
+    Spends { probes, lab, lab_row, rounds, targets }
 }
 
 /// The time that a profile allows these probes, one per row. Time for some primitives only need not be the time for all
@@ -75,37 +91,23 @@ pub fn rows_budget<'a>(profile: Profile, rows: impl Iterator<Item = &'a Probe>) 
     let (labs, primitives): (Vec<&Probe>, Vec<&Probe>) = rows.partition(|p| p.lab.is_some());
     let all: usize = fingerpost_probes::all().filter(|p| p.lab.is_none()).map(|p| (p.variants)().len()).sum();
     let share = if primitives.is_empty() { 0.0 } else { (primitives.len() as f64 / all as f64).clamp(0.05, 1.0) };
-    budget(profile).mul_f64(share) + lab_row_budget(profile) * labs.len() as u32
+    budget(profile).mul_f64(share) + Duration::from_millis(of(profile).lab_row) * labs.len() as u32
 }
 
 /// The time that a profile allows the probes.
 pub fn budget(profile: Profile) -> Duration {
-    Duration::from_secs(match profile {
-        Profile::Screen => screen::SECONDS,
-        Profile::Quick => 55,
-        Profile::Standard | Profile::Imported => 180,
-        Profile::Thorough => 600,
-    })
+    Duration::from_secs(of(profile).probes)
 }
 
 /// The time that a profile allows one lab that loads a server, its start and the explaining included. What such a lab
 /// is told, it keeps to.
 pub fn lab_budget(profile: Profile) -> Duration {
-    Duration::from_secs(match profile {
-        Profile::Screen | Profile::Quick => 32,
-        Profile::Standard | Profile::Imported => 90,
-        Profile::Thorough => 300,
-    })
+    Duration::from_secs(of(profile).lab)
 }
 
 /// Rounds and their limits.
 pub fn effort(profile: Profile, budget: Duration) -> Effort {
-    let (base_rounds, max_processes) = match profile {
-        Profile::Screen => (5, 60),
-        Profile::Quick => (8, 60),
-        Profile::Standard | Profile::Imported => (16, 200),
-        Profile::Thorough => (40, 1000),
-    };
+    let (base_rounds, max_processes) = of(profile).rounds;
     Effort { budget, base_rounds, max_processes }
 }
 
@@ -113,11 +115,7 @@ pub fn effort(profile: Profile, budget: Duration) -> Effort {
 pub fn target(profile: Profile, row: &Row) -> f64 {
     // One row of a laboratory is one point of a curve.
     let points = if row.probe.lab.is_some() { 2.0 } else { 1.0 };
-    let (of_computing, of_others) = match profile {
-        Profile::Screen | Profile::Quick => (0.012, 0.03),
-        Profile::Standard | Profile::Imported => (0.009, 0.015),
-        Profile::Thorough => (0.0075, 0.01),
-    };
+    let (of_computing, of_others) = of(profile).targets;
     points
         * if matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams) {
             of_computing
