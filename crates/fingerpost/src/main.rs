@@ -13,7 +13,6 @@ mod definitions;
 mod executor;
 mod exit;
 mod inner;
-mod limits;
 mod next;
 mod output;
 mod plan;
@@ -26,6 +25,8 @@ mod timings;
 mod turns;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::CommandFactory;
 
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
         let shown = place.display().to_string();
         exit::say(&format!("{shown} in PATH is not searched for programs: other users can change what lies there"));
     }
-    limits::survive_file_size();
+    survive_file_size();
     let arguments = match cli::parse() {
         Ok(arguments) => arguments,
         Err(status) => return status,
@@ -61,4 +62,12 @@ fn main() -> ExitCode {
         next::tell(&sentence);
     }
     exit::report(result)
+}
+
+/// Has a write beyond the limit on file sizes fail with an error, which is told, instead of ending the process without
+/// a word. A handler that does nothing, unlike an ignored signal, is not inherited by the programs that this process
+/// starts.
+fn survive_file_size() {
+    // Without the handler all is as it was before.
+    let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

@@ -1,6 +1,5 @@
 //! What a person at a terminal can do next, said after a command that went well.
 
-use std::borrow::Cow;
 use std::io::IsTerminal;
 
 use crate::cli::Command;
@@ -13,8 +12,8 @@ const IN_A_FILE: &str =
 
 /// The next step after a command; nothing after those that are an end in themselves. What the command named, it names
 /// again.
-fn after(command: &Command) -> Option<Cow<'static, str>> {
-    Some(Cow::Borrowed(match command {
+fn after(command: &Command) -> Option<String> {
+    let next = match command {
         // A run in a file of its own is not the archive's latest, and what is seen of a command is not kept.
         Command::Run(args) if args.output.is_some() => IN_A_FILE,
         Command::Explain(args) if args.output.is_some() => IN_A_FILE,
@@ -22,17 +21,12 @@ fn after(command: &Command) -> Option<Cow<'static, str>> {
         Command::Run(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
         Command::Explain(args) => {
             let run = args.run.as_deref().map_or(Some("latest"), plain)?;
-            return Some(
-                format!("see it: fingerpost serve; as a file to mail: fingerpost report {run} -o run.html").into(),
-            );
+            return Some(format!("see it: fingerpost serve; as a file to mail: fingerpost report {run} -o run.html"));
         }
-        Command::Show(args) => return after_show(plain(&args.run)?),
+        Command::Show(args) => return plain(&args.run).map(after_show),
         Command::Compare(args) => {
-            let (base, new) = args.sides();
-            return Some(
-                format!("as a file to mail: fingerpost report {} {} -o comparison.html", plain(base)?, plain(new)?)
-                    .into(),
-            );
+            let (base, new) = (plain(args.sides().0)?, plain(args.sides().1)?);
+            return Some(format!("as a file to mail: fingerpost report {base} {new} -o comparison.html"));
         }
         Command::Ab(_) => "both sides are kept: fingerpost archive list; see them: fingerpost serve",
         Command::List(args) => return args.next(),
@@ -40,33 +34,31 @@ fn after(command: &Command) -> Option<Cow<'static, str>> {
         Command::Zerofill(_) => "every way to get memory: fingerpost run zerofill; as a page: fingerpost serve",
         Command::Replay(_) => "as a page: fingerpost replay -o published.html",
         Command::Report(_) => "open it in a browser: it is one file, which can be mailed",
-        Command::Archive(args) => return args.next().map(Cow::Borrowed),
+        Command::Archive(args) => args.next()?,
         Command::Load(_) => {
             "beside what the service saw: fingerpost explain latest --client FILE, on the service's host"
         }
         Command::Prove(_) => "in real servers, as root: fingerpost prove --servers --trials 10",
-        Command::Fleet(args) => return args.next().map(Cow::Owned),
+        Command::Fleet(args) => return args.next(),
         Command::Serve(_) | Command::Site(_) | Command::Completions(_) | Command::Man(_) => return None,
-    }))
+    };
+    Some(next.to_owned())
 }
 
 /// After this run was shown.
-fn after_show(run: &str) -> Option<Cow<'static, str>> {
-    Some(match run {
-        "latest" => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1".into(),
-        _ if run.starts_with("ref:") => {
-            format!("beside the latest run of this machine: fingerpost compare {run}").into()
-        }
+fn after_show(run: &str) -> String {
+    match run {
+        "latest" => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1".to_owned(),
+        _ if run.starts_with("ref:") => format!("beside the latest run of this machine: fingerpost compare {run}"),
         _ => format!(
             "as a page: fingerpost report {run} -o run.html; beside another run: fingerpost compare {run} OTHER"
-        )
-        .into(),
-    })
+        ),
+    }
 }
 
 /// What is said after this command, for whom that helps: a person who reads both outputs, and asked for neither quiet
 /// nor another format.
-pub fn sentence(command: &Command) -> Option<Cow<'static, str>> {
+pub fn sentence(command: &Command) -> Option<String> {
     let people = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
     let silent = |word: &str| matches!(word, "-q" | "--quiet" | "--progress") || word.starts_with("--format");
     after(command).filter(|_| people && !words().any(|word| silent(&word)))
@@ -85,7 +77,6 @@ mod tests {
 
     fn after(words: &[&str]) -> Option<String> {
         super::after(&Cli::try_parse_from(["fingerpost"].iter().chain(words)).expect("they can be parsed").command)
-            .map(Into::into)
     }
 
     #[test]

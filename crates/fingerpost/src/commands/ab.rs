@@ -130,8 +130,7 @@ pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
 
 /// Measures both sides and puts them side by side.
 pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<([Run; 2], Comparison)> {
-    let Planned { settings, subject, options } = planned;
-    let runs = measure(args, subject, settings, options, stop)?;
+    let runs = measure(args, planned, stop)?;
     if ab::labs::without_figures(&runs) {
         let why = runs
             .iter()
@@ -140,7 +139,7 @@ pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> an
             .unwrap_or("no pair was finished".into());
         anyhow::bail!("there is nothing to compare: {why}");
     }
-    let comparison = pair::compare(&runs, settings, args.threshold);
+    let comparison = pair::compare(&runs, &planned.settings, args.threshold);
     Ok((runs, comparison))
 }
 
@@ -208,13 +207,8 @@ fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
     }
 }
 
-fn measure(
-    args: &Args,
-    subject: &Subject,
-    settings: &[Setting; 2],
-    options: &Options,
-    stop: &AtomicBool,
-) -> anyhow::Result<[Run; 2]> {
+fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<[Run; 2]> {
+    let Planned { settings, subject, options } = planned;
     let begun = Instant::now();
     let now = jiff::Timestamp::now();
     let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;

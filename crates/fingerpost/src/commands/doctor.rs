@@ -1,6 +1,5 @@
 //! `fingerpost doctor`: is this machine quiet and set up for measuring? Cleans up after a killed run as well.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use fingerpost_host::background::{self, Snapshot};
@@ -73,10 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.format == Format::Table {
         return output::write(|out| out.write_all(table(&answer, &output::style(false)).as_bytes()));
     }
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &answer).map_err(io::Error::from)?;
-    writeln!(out)?;
-    Ok(out.flush()?)
+    output::json(&answer)
 }
 
 fn check(host: &Host, duration: Duration) -> anyhow::Result<Checks> {

@@ -1,6 +1,5 @@
 //! `fingerpost list`: what can run here, and what each missing need is.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use fingerpost_compare::counterparts::{PUBLISHED, Published};
@@ -40,18 +39,18 @@ pub struct Args {
 
 impl Args {
     /// The next step: to have one described, to measure it, or to check that a verdict names the cause here.
-    pub fn next(&self) -> Option<Cow<'static, str>> {
+    pub fn next(&self) -> Option<String> {
         let Some(name) = self.name.as_deref() else {
-            return Some("what one measures: fingerpost list NAME; to measure it: fingerpost run NAME".into());
+            return Some("what one measures: fingerpost list NAME; to measure it: fingerpost run NAME".to_owned());
         };
         let pattern = WildMatch::new(name);
         if known_names().any(|known| pattern.matches(known)) {
             // A shell would take a glob for names of files.
             let word = if name.contains(['*', '?']) { format!("'{name}'") } else { name.to_owned() };
-            return Some(format!("measure it: fingerpost run {word}").into());
+            return Some(format!("measure it: fingerpost run {word}"));
         }
         let planted = PLANTS.iter().any(|plant| plant.name == name);
-        planted.then(|| format!("check that it is named here: fingerpost prove {name}").into())
+        planted.then(|| format!("check that it is named here: fingerpost prove {name}"))
     }
 }
 

@@ -77,17 +77,15 @@ fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
     }
 }
 
+fn choice(name: &str, summary: &str, settings: Vec<fingerpost_page::Setting>) -> Choice {
+    Choice { name: name.to_owned(), summary: summary.to_owned(), settings }
+}
+
 /// Labs first, then probes.
 fn choices() -> Vec<Choice> {
-    let choice =
-        |name: &str, summary: &str| Choice { name: name.to_owned(), summary: summary.to_owned(), settings: Vec::new() };
-    let with_settings = |lab: &Listed| Choice {
-        settings: lab.settings().iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect(),
-        ..choice(lab.name(), lab.summary())
-    };
-    let labs = fingerpost_labs::REGISTRY.iter().map(with_settings);
-    let probes = fingerpost_probes::all()
-        .map(|probe| Choice { settings: parameters(probe), ..choice(probe.name, probe.summary) });
+    let of = |lab: &Listed| lab.settings().iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect();
+    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| choice(lab.name(), lab.summary(), of(lab)));
+    let probes = fingerpost_probes::all().map(|probe| choice(probe.name, probe.summary, parameters(probe)));
     let mut known = BTreeSet::new();
     labs.chain(probes).filter(|one| known.insert(one.name.clone())).collect()
 }
