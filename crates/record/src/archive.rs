@@ -6,7 +6,6 @@
 mod error;
 mod head;
 mod labels;
-mod names;
 mod replace;
 mod writer;
 
@@ -14,6 +13,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
 
 use crate::load;
 use crate::run::Run;
@@ -23,7 +24,6 @@ use crate::text::{clean_short, counted, shown};
 pub use error::ArchiveError;
 pub use head::{Entry, Head, entry};
 pub use labels::{Words, checked_label, checked_note};
-pub use names::{new_id, rfc3339};
 use replace::replaced;
 pub use replace::write_whole;
 pub use writer::Writer;
@@ -86,7 +86,7 @@ impl Archive {
     pub fn list(&self) -> Result<Vec<Entry>, ArchiveError> {
         let mut list: Vec<Entry> = self.files()?.into_iter().map(entry).collect();
         list.sort_by_cached_key(|e| {
-            let key = e.head.as_ref().ok().map(|h| (names::instant(&h.started), h.id.clone()));
+            let key = e.head.as_ref().ok().map(|h| (instant(&h.started), h.id.clone()));
             (std::cmp::Reverse(key), e.path.clone())
         });
         Ok(list)
@@ -264,6 +264,22 @@ fn meant(wanted: &str, ids: &[&str]) -> String {
         Some(name) => format!("; did you mean “{name}”?"),
         None => format!("; {LOOK}"),
     }
+}
+
+/// A run's id: its start as `YYYYMMDDTHHMMSSZ`, a dash, and eight hexadecimal digits that tell runs of one second
+/// apart.
+pub fn new_id(started: Timestamp, random: u32) -> String {
+    format!("{}-{random:08x}", started.strftime("%Y%m%dT%H%M%SZ"))
+}
+
+/// An instant as the record's `started` field has it: RFC 3339 in UTC, in whole seconds.
+pub fn rfc3339(instant: Timestamp) -> String {
+    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The instant that a `started` field names; runs that name none are the oldest.
+fn instant(started: &str) -> Timestamp {
+    started.parse().unwrap_or(Timestamp::MIN)
 }
 
 /// The least of an id's beginning that another id can be taken for: a date.

@@ -4,12 +4,10 @@
 //! tables and headlines call it, which places and parts it moves, what its verdict needs, what it draws after itself,
 //! and the thresholds with where each comes from.
 
-mod entry;
 mod list;
 pub mod thresholds;
 
-pub use entry::{Cause, Need};
-pub use list::CAUSES;
+pub use list::{CAUSES, Cause, Need};
 pub use thresholds::{GUILTY, NOT_FOLLOWED, SUSPECTED, Threshold};
 
 /// The cause of this name.

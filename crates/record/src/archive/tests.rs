@@ -129,3 +129,12 @@ fn verifying_names_every_bad_file_and_passes_every_good_one() {
     // A cut file still has its head, so the list shows it: reading it whole is what `verify` is for.
     assert_eq!(archive.list().unwrap().iter().filter(|e| e.head.is_ok()).count(), 4);
 }
+
+#[test]
+fn an_id_is_valid_and_sorts_by_its_start() {
+    let early = new_id("2026-01-02T03:04:05Z".parse().unwrap(), 0xbad);
+    assert_eq!(early, "20260102T030405Z-00000bad");
+    assert_eq!(crate::load::valid_id(&early), Ok(()));
+    assert!(early < new_id("2026-01-02T03:04:06Z".parse().unwrap(), 0));
+    assert_eq!(rfc3339("2026-01-02T05:04:05.75+02:00".parse().unwrap()), "2026-01-02T03:04:05Z");
+}

@@ -13,23 +13,6 @@ pub struct Threshold {
     pub source: &'static str,
 }
 
-/// A share from which on a cause that its evidence singles out is guilty: the whole interval must lie above it.
-pub const GUILTY: Threshold = Threshold {
-    of: "share of a request's time, or of the difference",
-    value: 0.10,
-    source: "a convention: what takes a tenth of the time is the least that is worth a repair; no measurement is \
-        behind it",
-};
-/// A share from which on a cause is suspected.
-pub const SUSPECTED: Threshold =
-    Threshold { of: GUILTY.of, value: 0.05, source: "a convention: half of what makes guilty" };
-/// Above this share of requests' time that could not be followed nobody is guilty.
-pub const NOT_FOLLOWED: Threshold = Threshold {
-    of: "share of requests' time that could not be followed",
-    value: 0.15,
-    source: "by its meaning: it could hold half as much again as the least that makes guilty",
-};
-
 const fn of(of: &'static str, value: f64, source: &'static str) -> Threshold {
     Threshold { of, value, source }
 }
@@ -43,6 +26,14 @@ macro_rules! thresholds {
 
 // Name, figure, what it is a threshold of, and who says so.
 thresholds! {
+    /// What a cause that its evidence singles out is guilty from: the whole interval must lie above it.
+    GUILTY = 0.10, "share of a request's time, or of the difference",
+        "a convention: what takes a tenth of the time is the least that is worth a repair; no measurement is behind it";
+    /// What a cause is suspected from.
+    SUSPECTED = 0.05, "share of a request's time, or of the difference", "a convention: half of what makes guilty";
+    /// Above it nobody is guilty.
+    NOT_FOLLOWED = 0.15, "share of requests' time that could not be followed",
+        "by its meaning: it could hold half as much again as the least that makes guilty";
     MORE_OF_A_COUNT = 1.5, "times as many of a transaction for a count to have grown",
         "counts of calls that nobody changed varied by up to 1.47, those that were planted came from nothing or grew \
          49-fold (labs/tests/recorded)";
