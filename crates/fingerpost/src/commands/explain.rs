@@ -1,7 +1,6 @@
 //! `fingerpost explain`: where the time of a workload, of any command, or of a running service went, and who is to
 //! blame.
 
-mod baseline;
 mod client;
 mod containers;
 mod held;
@@ -19,14 +18,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use fingerpost_compare::Comparison;
+use fingerpost_compare::service::{LATENCY, RATE};
+use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::StepFigures;
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::archive::ArchiveError;
 use fingerpost_record::guard::{Guard, Kind};
-use fingerpost_record::{Params, Paths, secret};
+use fingerpost_record::{Params, Paths, Run, secret};
 use fingerpost_report::compare;
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
 use fingerpost_report::grid::{Grid, Line};
@@ -184,12 +184,12 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 /// Watches a service, prints what was seen, beside its baseline where one is named, and keeps it.
 fn of_service(args: &Args) -> anyhow::Result<Done> {
     let begun = Instant::now();
-    let baseline = args.baseline.as_deref().map(baseline::load).transpose()?;
+    let baseline = args.baseline.as_deref().map(baseline).transpose()?;
     let target = args.service.find(args.label.as_deref())?;
     let pids = target.pids();
     let hold = held::find(&args.hold, &pids)?;
     let explained = service::explain(target, args, begun, args.experiment.then_some(&hold))?;
-    let comparison = baseline.map(|side| baseline::compare(side, &explained.ended.run));
+    let comparison = baseline.map(|side| beside(side, &explained.ended.run));
     print(std::slice::from_ref(&explained.explanation), comparison.as_ref(), args.format, args.wide)?;
     if args.format == Format::Table {
         let lines = service::closer(&explained, &pids);
@@ -201,6 +201,29 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         return Ok(Done::BadInput);
     }
     Ok(if kept { Done::Well } else { Done::MeasurementFailed })
+}
+
+/// The run that the service is judged beside; read before anything is watched, so that a mistake costs no time.
+///
+/// # Errors
+/// It is not there, or is no run of a service.
+fn baseline(wanted: &OsStr) -> anyhow::Result<Side> {
+    let side = runs::side(wanted)?;
+    if side.rows.keys().any(|(probe, _, _)| [LATENCY, RATE].contains(&probe.as_str())) {
+        return Ok(side);
+    }
+    usage(format!(
+        "{} holds no requests of a running service to judge by; keep one with “fingerpost explain --port N -o FILE”",
+        wanted.to_string_lossy()
+    ))
+}
+
+/// The two beside each other.
+fn beside(mut base: Side, run: &Run) -> Comparison {
+    let mut new = Side::of(std::slice::from_ref(run));
+    // Both are of one host: a sentence is clearer with what they are.
+    (base.info.name, new.info.name) = ("the baseline".to_owned(), "the service now".to_owned());
+    compare_sides(&base, &new, &Options::default())
 }
 
 fn print(

@@ -208,11 +208,8 @@ fn by_cgroup(path: &Path) -> anyhow::Result<Target> {
         if members::of_directory(path).is_empty() {
             return usage(format!("the control group {} has no process", path.display()));
         }
-        return Ok(Target {
-            service: Service { pids: Vec::new(), groups: vec![path.to_owned()] },
-            params,
-            notes: Vec::new(),
-        });
+        let service = Service { groups: vec![path.to_owned()], ..Service::default() };
+        return Ok(Target { service, params, notes: Vec::new() });
     }
     let found = path.to_str().filter(|p| p.len() > 1 && p.starts_with('/')).and_then(members::at);
     of_groups(found.into_iter().collect(), params, || {
