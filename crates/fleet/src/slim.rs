@@ -96,11 +96,9 @@ pub fn unpack(bytes: &[u8], name: &str) -> Result<Run, LoadError> {
 /// As of [`unpack`], or the system's.
 pub fn from_path(path: &Path) -> Result<Run, LoadError> {
     let name = clean_short(&path.display().to_string(), 300);
-    let mut bytes = Vec::new();
-    let read = open::regular(path).map(|opened| opened.file.take(MOST_PACKED).read_to_end(&mut bytes));
-    match read {
-        Ok(Ok(_)) => unpack(&bytes, &name),
-        Ok(Err(source)) | Err(source) => Err(LoadError::Io { path: name, source }),
+    match open::beginning(path, MOST_PACKED) {
+        Ok(bytes) => unpack(&bytes, &name),
+        Err(source) => Err(LoadError::Io { path: name, source }),
     }
 }
 

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -151,9 +151,8 @@ impl Sweep {
     pub fn open(dir: &Path) -> Result<Sweep, SweepError> {
         let path = dir.join("manifest.json");
         let not_one = |why: String| SweepError::NotOne(shown(dir), clean_short(&why, 200));
-        let file = open::regular(&path).map_err(|e| not_one(format!("manifest.json cannot be read: {e}")))?;
-        let mut text = Vec::new();
-        file.file.take(MOST_MANIFEST).read_to_end(&mut text).map_err(io_error("read", &path))?;
+        let text =
+            open::beginning(&path, MOST_MANIFEST).map_err(|e| not_one(format!("manifest.json cannot be read: {e}")))?;
         let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| not_one(format!("manifest.json: {e}")))?;
         if manifest.schema != SCHEMA {
             return Err(not_one(format!("its format is “{}”, this version reads “{SCHEMA}”", manifest.schema)));
@@ -274,14 +273,9 @@ impl Sweep {
         let asked = nodes::parse(&self.manifest.nodes).map_err(|why| SweepError::NotOne(shown(&self.dir), why))?;
         let mut states: BTreeMap<String, State> = asked.into_iter().map(|node| (node, State::Left)).collect();
         for node in self.names("failed", "")? {
-            let mut reason = String::new();
-            let file = open::regular(&self.dir.join("failed").join(&node))
-                .map(|o| o.file.take(4096).read_to_string(&mut reason));
-            let reason = if matches!(file, Ok(Ok(_))) {
-                clean_short(&reason, REASON)
-            } else {
-                "its reason cannot be read".into()
-            };
+            let read = open::beginning(&self.dir.join("failed").join(&node), 4096);
+            let reason = read.ok().and_then(|reason| String::from_utf8(reason).ok());
+            let reason = reason.map_or("its reason cannot be read".into(), |reason| clean_short(&reason, REASON));
             states.insert(node, State::Failed(reason));
         }
         states.extend(self.measured(Pass::First)?.into_iter().map(|node| (node, State::Measured)));

@@ -1,7 +1,7 @@
 //! Opening files whose names others may have chosen or filled.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -37,6 +37,16 @@ pub fn regular(path: &Path) -> io::Result<Opened> {
         File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC).open(path)?;
     let meta = file.metadata()?;
     if meta.is_file() { Ok(Opened { bytes: meta.len(), file }) } else { Err(not_regular(&meta)) }
+}
+
+/// So many bytes of a regular file at most, from its beginning.
+///
+/// # Errors
+/// As [`regular`].
+pub fn beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular(path)?.file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn is_own_descriptor(path: &Path) -> bool {

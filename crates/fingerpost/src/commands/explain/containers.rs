@@ -1,7 +1,6 @@
 //! Numbers of containers by their names, from what Docker, Podman and containerd leave in files. No engine is asked.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fingerpost_record::open;
@@ -57,9 +56,7 @@ fn below(dir: &Path) -> Vec<(String, PathBuf)> {
 
 /// A file of a directory that may be somebody else's: a regular one, within bounds.
 fn json(path: &Path) -> Option<Value> {
-    let mut text = Vec::new();
-    open::regular(path).ok()?.file.take(MOST_BYTES).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+    serde_json::from_slice(&open::beginning(path, MOST_BYTES).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ impl Conducting<'_> {
         let mut taken = |node: &str| {
             if self.alone() { *of_all.get_or_insert_with(|| was_taken(&job, node)) } else { was_taken(&job, node) }
         };
-        pool::run(tasks, at_once, wait, self.stop, |told| {
+        pool::run(&tasks, at_once, wait, self.stop, |told| {
             event(match told {
                 Event::Answered(node, Answer::Failed(reason))
                     if slurm && reason.contains(pool::NO_RECORD) && !engine::was_preempted(&reason) && taken(&node) =>

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fingerpost_fleet::sweep::{Pass, State, Sweep};
@@ -15,7 +15,7 @@ use fingerpost_record::text::{clean_short, counted};
 use fingerpost_record::{Run, lean, open};
 
 use super::engine::ASKED;
-use super::pool::lines;
+use super::pool::{self, lines};
 use crate::commands::run::time_of;
 use crate::exit::{Done, say, usage};
 use crate::progress::{Progress, Progressing};
@@ -131,10 +131,11 @@ fn asked_of(args: &GatherArgs, files: &[(String, PathBuf)]) -> anyhow::Result<BT
     asked.extend(args.nodes.as_deref().map(super::given::names).transpose()?.into_iter().flatten());
     let path = args.dir.join(ASKED);
     if path.exists() {
-        let mut list = String::new();
-        let read = open::regular(&path).and_then(|opened| opened.file.take(MOST_LIST).read_to_string(&mut list));
-        read.or_else(|e| usage(format!("cannot read {}: {e}", path.display())))?;
-        asked.extend(nodes::parse(&list).or_else(|why| usage(format!("{}: {why}", path.display())))?);
+        let read = open::beginning(&path, MOST_LIST);
+        let list = read.or_else(|e| usage(format!("cannot read {}: {e}", path.display())))?;
+        asked.extend(
+            nodes::parse(&String::from_utf8_lossy(&list)).or_else(|why| usage(format!("{}: {why}", path.display())))?,
+        );
     }
     Ok(asked)
 }
@@ -161,30 +162,15 @@ impl Gathering<'_> {
     /// Takes the files, each by some thread, and tells of each on this one. Files of one node are one thread's, in
     /// their order, so that which of two records is the node's does not depend on which thread is faster. Stops at the
     /// first error of the sweep's own.
-    fn all(&self, files: &[(String, PathBuf)], mut tell: impl FnMut(&str, anyhow::Result<Taken>)) {
+    fn all<'a>(&self, files: &'a [(String, PathBuf)], mut tell: impl FnMut(&str, anyhow::Result<Taken>)) {
         let of_nodes: Vec<&[(String, PathBuf)]> = files.chunk_by(|a, b| a.0 == b.0).collect();
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (send, results) = mpsc::sync_channel(64);
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                let (send, next, stop, of_nodes) = (send.clone(), &next, &stop, &of_nodes);
-                scope.spawn(move || {
-                    while let Some(of_node) =
-                        of_nodes.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed))
-                    {
-                        for (node, path) in *of_node {
-                            if send.send((node, self.take(node, path))).is_err() {
-                                return;
-                            }
-                        }
-                    }
-                });
-            }
-            drop(send);
-            for (node, taken) in results {
-                stop.fetch_or(taken.is_err(), Ordering::Relaxed);
-                tell(node, taken);
-            }
+        let (cpus, stop) = (std::thread::available_parallelism().map_or(1, usize::from), AtomicBool::new(false));
+        let take = |of_node: &&'a [(String, PathBuf)], told: &dyn Fn((&'a str, anyhow::Result<Taken>))| {
+            of_node.iter().for_each(|(node, path)| told((node, self.take(node, path))))
+        };
+        pool::each(&of_nodes, cpus, &stop, take, |(node, taken)| {
+            stop.fetch_or(taken.is_err(), Ordering::Relaxed);
+            tell(node, taken);
         });
     }
 

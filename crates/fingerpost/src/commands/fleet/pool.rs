@@ -37,24 +37,35 @@ const LOOK: Duration = Duration::from_millis(100);
 const LAST: Duration = Duration::from_secs(10);
 
 /// Runs the tasks, `at_once` at a time, and tells `event` of each answer on this thread. Ends early when `stop` is set.
-pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBool, mut event: impl FnMut(Event)) {
-    let threads = at_once.clamp(1, tasks.len().max(1));
-    let (tell, events) = mpsc::channel();
-    let (tasks, next) = (&tasks, &AtomicUsize::new(0));
+pub fn run(tasks: &[Task], at_once: usize, timeout: Duration, stop: &AtomicBool, event: impl FnMut(Event)) {
+    each(tasks, at_once, stop, |task, tell| one(task, timeout, stop, &mut |event| tell(event)), event);
+}
+
+/// Does `work` with these, so many at a time, each by some thread, and tells of what it gives on this one as it comes.
+/// None is begun any more when `stop` is set.
+pub fn each<'a, T: Sync, R: Send>(
+    all: &'a [T],
+    at_once: usize,
+    stop: &AtomicBool,
+    work: impl Fn(&'a T, &dyn Fn(R)) + Sync,
+    tell: impl FnMut(R),
+) {
+    let (send, results) = mpsc::channel();
+    let (next, work) = (&AtomicUsize::new(0), &work);
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let tell = tell.clone();
+        for _ in 0..at_once.clamp(1, all.len().max(1)) {
+            let send = send.clone();
             scope.spawn(move || {
-                while let Some(task) =
-                    tasks.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed))
+                while let Some(one) =
+                    all.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed))
                 {
                     // That nobody listens is no reason to leave a child.
-                    one(task, timeout, stop, &mut |event| drop(tell.send(event)));
+                    work(one, &|result| drop(send.send(result)));
                 }
             });
         }
-        drop(tell);
-        events.iter().for_each(&mut event);
+        drop(send);
+        results.into_iter().for_each(tell);
     });
 }
 
@@ -195,7 +206,7 @@ mod tests {
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
         let task = Task { words, nodes: nodes.iter().map(|n| (*n).to_owned()).collect(), send_program: false };
         let mut got = Vec::new();
-        run(vec![task], 4, timeout, &AtomicBool::new(false), |event| {
+        run(&[task], 4, timeout, &AtomicBool::new(false), |event| {
             if let Event::Answered(node, answer) = event {
                 got.push((node, answer));
             }
@@ -223,7 +234,7 @@ mod tests {
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
         let task = Task { words, nodes: ["n1", "n2"].map(str::to_owned).to_vec(), send_program: false };
         let mut told = Vec::new();
-        run(vec![task], 1, Duration::from_secs(60), &AtomicBool::new(false), |event| {
+        run(&[task], 1, Duration::from_secs(60), &AtomicBool::new(false), |event| {
             told.push(match event {
                 Event::Began(node) => format!("{node} began"),
                 Event::Answered(node, _) => format!("{node} answered"),

@@ -68,8 +68,8 @@ pub struct Args {
 
 /// Measures, confirms, shows.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let engine = engine_of(&args)?;
-    let sweep = sweep_of(&args)?;
+    let (name, engine) = engine_of(&args)?;
+    let sweep = sweep_of(&args, name)?;
     // Of a sweep that goes on the words were checked when it began.
     let takes = time_of(&sweep.manifest.args).unwrap_or_default();
     let stop = conduct::stopped_by_signals()?;
@@ -114,14 +114,15 @@ fn wanted(sweep: &Sweep) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-fn engine_of(args: &Args) -> anyhow::Result<Engine> {
+/// The name that the sweep keeps, and what it stands for.
+fn engine_of(args: &Args) -> anyhow::Result<(&'static str, Engine)> {
     Ok(match () {
-        () if args.slurm => Engine::Slurm { options: args.options.clone(), scavenge: args.scavenge },
+        () if args.slurm => ("slurm", Engine::Slurm { options: args.options.clone(), scavenge: args.scavenge }),
         () if args.kubernetes => {
             args.kubernetes_options.image()?;
-            Engine::Kubernetes(args.kubernetes_options.clone())
+            ("kubernetes", Engine::Kubernetes(args.kubernetes_options.clone()))
         }
-        () => Engine::Ssh { config: args.ssh_config.as_ref().map(|path| path.display().to_string()) },
+        () => ("ssh", Engine::Ssh { config: args.ssh_config.as_ref().map(|path| path.display().to_string()) }),
     })
 }
 
@@ -136,7 +137,7 @@ fn at_once(args: &Args) -> usize {
 }
 
 /// The sweep to go on with, or a new one.
-fn sweep_of(args: &Args) -> anyhow::Result<Sweep> {
+fn sweep_of(args: &Args, engine: &str) -> anyhow::Result<Sweep> {
     if let Some(dir) = &args.resume {
         return super::given::open(dir);
     }
@@ -152,10 +153,5 @@ fn sweep_of(args: &Args) -> anyhow::Result<Sweep> {
              (--set password_file=PATH)",
         );
     }
-    let engine = match () {
-        () if args.slurm => "slurm",
-        () if args.kubernetes => "kubernetes",
-        () => "ssh",
-    };
     super::given::create(args.output.clone(), engine, &nodes, &args.words)
 }
