@@ -21,16 +21,9 @@ pub enum Done {
 }
 
 /// An error that the user can mend: wrong words, a bad file. Exit status 2.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Usage(pub String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
 
 /// A usage error as the result of a command.
 pub fn usage<T>(sentence: impl Into<String>) -> anyhow::Result<T> {
