@@ -47,26 +47,25 @@ pub struct Subject<'a> {
     pub settings: &'a [Setting; 2],
     /// How it is to be made.
     pub options: &'a Options,
+    /// Set when it is to end.
+    pub stop: &'a AtomicBool,
+    /// What a person is shown.
+    pub progress: &'a Progress,
 }
 
 /// Runs a lab on both sides in turns, and hands over one run a side.
-pub fn measure(
-    subject: &Subject,
-    scratch: &mut Scratch,
-    stop: &AtomicBool,
-    progress: &Progress,
-) -> anyhow::Result<[Run; 2]> {
+pub fn measure(subject: &Subject, scratch: &mut Scratch) -> anyhow::Result<[Run; 2]> {
+    let Subject { options: Options { seed, budget, .. }, stop, progress, .. } = *subject;
     let mut switch = Switch::new(subject.settings, subject.options.allow_system_changes, scratch)?;
     let dir = scratch.subdir("turns")?;
     // A server that both sides load can have one of them at a time, and so can a setting of the whole system.
     let url = |setting: &Setting| setting.params.get("url").or(subject.common.get("url")).is_some();
     if subject.lab.takes_turns && !switch.is_needed() && !subject.settings.iter().all(url) {
-        return stretch_by_stretch(subject, &dir, stop, progress);
+        return stretch_by_stretch(subject, &dir);
     }
-    let Options { seed, budget, .. } = *subject.options;
     let begun = Instant::now();
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
-    let mut course = Interleaved::new(2, Order::seeded(seed), extent(subject.options));
+    let mut course = Interleaved::new(2, Order::seeded(*seed), extent(subject.options));
     while let Some(Turn { step: side, round, first, .. }) =
         course.next_within(begun.elapsed(), stop.load(Ordering::Relaxed))
     {
@@ -103,13 +102,9 @@ fn time_of_turn(options: &Options) -> Duration {
 }
 
 /// One run a side, both at the same time, of which one at a time loads the machine.
-fn stretch_by_stretch(
-    subject: &Subject,
-    dir: &Path,
-    stop: &AtomicBool,
-    progress: &Progress,
-) -> anyhow::Result<[Run; 2]> {
-    let Options { seed, budget, .. } = *subject.options;
+fn stretch_by_stretch(subject: &Subject, dir: &Path) -> anyhow::Result<[Run; 2]> {
+    let Subject { options, stop, progress, .. } = *subject;
+    let Options { seed, budget, .. } = *options;
     let ((a, to_a), (b, to_b)) = (turns::ends()?, turns::ends()?);
     let begun = Instant::now();
     // Where one breaks off, the other has nothing to be beside.
@@ -273,7 +268,6 @@ mod tests {
             threshold: 0.03,
             seed: 1,
             allow_system_changes: false,
-            quiet: true,
         };
         let (short, long) = (options(60, LEAST_TURNS), options(240, 6));
         assert_eq!([&short, &long].map(|of| time_of_turn(of).as_secs()), [6, 20]);

@@ -30,6 +30,4 @@ pub struct Options {
     pub seed: u64,
     /// Whether the system may be changed (and restored).
     pub allow_system_changes: bool,
-    /// Whether to show progress.
-    pub quiet: bool,
 }

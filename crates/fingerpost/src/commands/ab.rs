@@ -123,7 +123,6 @@ pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
         threshold: args.threshold,
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         allow_system_changes: args.allow_system_changes,
-        quiet: args.quiet,
     };
     Ok(Planned { settings, subject, options })
 }
@@ -215,7 +214,7 @@ fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<
     let progress = Progress::start(
         &format!("comparing two settings of {}", args.name),
         options.budget,
-        Progressing::unless(options.quiet),
+        Progressing::unless(args.quiet),
     );
     let ids = pair::ids(&new_id(now, fastrand::u32(..)));
     let mut runs = match subject {
@@ -229,13 +228,9 @@ fn measure(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<
             runs
         }
         Subject::Lab(lab) => {
-            let common = Setting::parse(&args.set)?.params;
-            ab::labs::measure(
-                &ab::labs::Subject { lab, common: &common, settings, options },
-                &mut scratch,
-                stop,
-                &progress,
-            )?
+            let common = &Setting::parse(&args.set)?.params;
+            let subject = ab::labs::Subject { lab, common, settings, options, stop, progress: &progress };
+            ab::labs::measure(&subject, &mut scratch)?
         }
     };
     for (run, id) in runs.iter_mut().zip(ids) {
