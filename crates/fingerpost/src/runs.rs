@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use fingerpost_compare::{Side, references, select};
+use fingerpost_diagnose::fleet::by_every_cpu;
 use fingerpost_record::archive::{Archive, ArchiveError};
 use fingerpost_record::{Params, Run, lean, load};
 
@@ -112,7 +113,7 @@ pub fn side(words: &OsStr) -> anyhow::Result<Side> {
     }
     let mut side = Side::default();
     for batch in wanted.chunks(BATCH) {
-        for (wanted, run) in batch.iter().zip(read_all(batch)) {
+        for (wanted, run) in batch.iter().zip(by_every_cpu(batch, read)) {
             side.add_part(&run?, &wanted.part);
         }
     }
@@ -141,26 +142,6 @@ fn run_files(dir: &Path) -> anyhow::Result<Vec<From>> {
         return usage(format!("{} holds no run file (*.json)", dir.display()));
     }
     Ok(files.into_iter().map(From::File).collect())
-}
-
-/// Reads runs side by side on every CPU, and gives them in order.
-fn read_all(batch: &[Wanted]) -> Vec<anyhow::Result<Run>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(batch.len());
-    if threads < 2 {
-        return batch.iter().map(read).collect();
-    }
-    let each = batch.len().div_ceil(threads);
-    std::thread::scope(|scope| {
-        let read_part = |part: &[Wanted]| part.iter().map(read).collect::<Vec<_>>();
-        // Where the system refuses another thread, this one reads its part.
-        let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || read_part(part)).map_err(|_| part);
-        let parts: Vec<_> = batch.chunks(each).map(start).collect();
-        let defect = |_| vec![Err(anyhow::anyhow!("reading a run met a defect"))];
-        parts
-            .into_iter()
-            .flat_map(|part| part.map_or_else(read_part, |thread| thread.join().unwrap_or_else(defect)))
-            .collect()
-    })
 }
 
 fn read(wanted: &Wanted) -> anyhow::Result<Run> {

@@ -141,12 +141,14 @@ pub fn by_every_cpu<T: Sync, U: Send>(of: &[T], one: impl Fn(&T) -> U + Sync) ->
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let one = &one;
     std::thread::scope(|scope| {
-        let part = |part| scope.spawn(move || <[T]>::iter(part).map(one).collect::<Vec<_>>());
-        let parts: Vec<_> = of.chunks(of.len().div_ceil(threads).max(1)).map(part).collect();
-        parts
-            .into_iter()
-            .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        let all = move |part: &[T]| part.iter().map(one).collect::<Vec<_>>();
+        // Where the system refuses another thread, this one does its part.
+        let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || all(part)).map_err(|_| part);
+        let parts: Vec<_> = of.chunks(of.len().div_ceil(threads).max(1)).map(start).collect();
+        let done = |thread: std::thread::ScopedJoinHandle<_>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        parts.into_iter().flat_map(|part| part.map_or_else(all, done)).collect()
     })
 }
 
