@@ -100,7 +100,7 @@ impl Cluster<'_> {
         let mut running = self.kubectl(words).spawn().context("cannot start kubectl")?;
         let (out, err) = (running.stdout.take(), running.stderr.take());
         std::thread::scope(|scope| {
-            let complaint = scope.spawn(move || pool::complaint(err));
+            let complaint = scope.spawn(move || pool::complaint(err, "none"));
             let said = scope.spawn(move || {
                 let mut said = Vec::new();
                 out.map(|out| out.take(most).read_to_end(&mut said)).transpose().map(|_| said)

@@ -1,7 +1,6 @@
 //! What a node runs: `fingerpost run` in a process of its own, and its record in short lines on standard output.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -111,9 +110,10 @@ pub fn measure(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Res
             let _ = child::signal_group(group, libc::SIGTERM);
         });
     }
-    let complaints = running.stderr.take().map(|err| std::thread::spawn(move || last_words(err)));
+    let stderr = running.stderr.take();
+    let complaints = std::thread::spawn(move || pool::complaint(stderr, "it said nothing"));
     let status = pool::ended_by(&mut running, Instant::now() + Duration::from_secs(timeout))?;
-    let complaint = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    let complaint = complaints.join().unwrap_or_default();
     match status {
         None => anyhow::bail!("the run took more than {timeout} seconds"),
         // 3: some measurement failed, and the record says which.
@@ -124,18 +124,6 @@ pub fn measure(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Res
         }
         Some(status) => anyhow::bail!("the run ended with {status}: {complaint}"),
     }
-}
-
-/// The end of what a process complained of. All is read, so that it is not held up.
-fn last_words(mut from: impl Read) -> String {
-    let mut text = Vec::new();
-    let mut buffer = [0; 4096];
-    while let Ok(n @ 1..) = from.read(&mut buffer) {
-        text.extend_from_slice(&buffer[..n]);
-        text.drain(..text.len().saturating_sub(2000));
-    }
-    let text = String::from_utf8_lossy(&text);
-    clean_short(text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing"), 200)
 }
 
 /// The file of this program, to be copied to a node.

@@ -105,7 +105,7 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn Fn
     std::thread::scope(|scope| {
         let (send, lines) = mpsc::sync_channel::<String>(256);
         scope.spawn(move || stdout.map(|out| pass_lines(out, &send)));
-        let complaints = scope.spawn(move || complaint(stderr));
+        let complaints = scope.spawn(move || complaint(stderr, "none"));
         // The child may end without reading all; the input stays open until it does.
         let (close, closed) = mpsc::channel::<()>();
         scope.spawn(move || {
@@ -185,11 +185,11 @@ pub fn pause(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The line of a child's complaints that says most: one that tells that the job was taken away, else the last. All is
-/// read, so that nothing is held up.
-pub fn complaint(from: Option<impl Read>) -> String {
+/// The line of a child's complaints that says most: one that tells that the job was taken away, else the last;
+/// `none` where it has none. All is read, so that nothing is held up.
+pub fn complaint(from: Option<impl Read>, none: &str) -> String {
     let Some(from) = from else { return String::new() };
-    let mut told = String::from("none");
+    let mut told = none.to_owned();
     for line in lines(from, 4096) {
         if !line.trim().is_empty() && !super::engine::was_preempted(&told) {
             told = clean_short(line.trim(), 200);
