@@ -17,27 +17,20 @@ pub const HELP: &str = "A path, the start of a run's id, `latest`, `latest~1` (t
 /// Runs that are read at a time: enough to keep the CPUs busy, few enough to need little memory.
 const BATCH: usize = 64;
 
-/// The run that RUN names. What is no UTF-8 can only be a path.
+/// The run that RUN names.
 pub fn load(wanted: &OsStr) -> anyhow::Result<Run> {
-    match wanted.to_str() {
-        Some(word) => load_word(word),
-        None => Ok(load::from_path(Path::new(wanted))?),
+    match source(wanted)? {
+        From::File(path) => Ok(load::from_path(&path)?),
+        From::Other(word) => other(&word),
     }
 }
 
-fn load_word(wanted: &str) -> anyhow::Result<Run> {
-    if let Some(name) = wanted.strip_prefix("ref:") {
-        // From the data that the binary carries.
-        return references::load(name).map_or_else(|| usage(references::unknown(name)), Ok);
-    }
-    if wanted == "-" {
+/// A reference system, from the data that the binary carries, or standard input.
+fn other(word: &str) -> anyhow::Result<Run> {
+    let Some(name) = word.strip_prefix("ref:") else {
         return Ok(load::from_reader(std::io::stdin().lock(), "standard input")?);
-    }
-    // A path needs no archive, and so no home.
-    if wanted.contains('/') {
-        return Ok(load::from_path(Path::new(wanted))?);
-    }
-    Ok(load::from_path(&kept(wanted)?)?)
+    };
+    references::load(name).map_or_else(|| usage(references::unknown(name)), Ok)
 }
 
 /// The file of the run that RUN names.
@@ -45,12 +38,9 @@ fn load_word(wanted: &str) -> anyhow::Result<Run> {
 /// # Errors
 /// It is none: a reference system, or standard input.
 pub fn file(wanted: &OsStr) -> anyhow::Result<PathBuf> {
-    match wanted.to_str() {
-        Some(word) if word == "-" || word.starts_with("ref:") => {
-            usage(format!("“{word}” is no file that could be written; name one with -o FILE"))
-        }
-        Some(word) if !word.contains('/') => kept(word),
-        _ => Ok(PathBuf::from(wanted)),
+    match source(wanted)? {
+        From::File(path) => Ok(path),
+        From::Other(word) => usage(format!("“{word}” is no file that could be written; name one with -o FILE")),
     }
 }
 
@@ -120,16 +110,21 @@ pub fn side(words: &OsStr) -> anyhow::Result<Side> {
     Ok(side)
 }
 
+/// Where the run that RUN names comes from. A path needs no archive, and so no home; what is no UTF-8 can only be one.
+fn source(wanted: &OsStr) -> anyhow::Result<From> {
+    Ok(match wanted.to_str() {
+        Some(word) if word == "-" || word.starts_with("ref:") => From::Other(word.to_owned()),
+        Some(word) if !word.contains('/') => From::File(kept(word)?),
+        _ => From::File(PathBuf::from(wanted)),
+    })
+}
+
 fn sources(word: &str) -> anyhow::Result<Vec<From>> {
-    if word.starts_with("ref:") || word == "-" {
-        return Ok(vec![From::Other(word.to_owned())]);
-    }
     let path = Path::new(word);
-    if word.contains('/') && path.is_dir() {
+    if word.contains('/') && !word.starts_with("ref:") && path.is_dir() {
         return run_files(path);
     }
-    let file = if word.contains('/') { path.to_owned() } else { kept(word)? };
-    Ok(vec![From::File(file)])
+    Ok(vec![source(OsStr::new(word))?])
 }
 
 /// The run files of a directory in the order of their names, which for ids is that of time.
@@ -147,7 +142,7 @@ fn run_files(dir: &Path) -> anyhow::Result<Vec<From>> {
 fn read(wanted: &Wanted) -> anyhow::Result<Run> {
     let run = match &wanted.from {
         From::File(path) => lean::figures_from_path(path)?,
-        From::Other(word) => load_word(word)?,
+        From::Other(word) => other(word)?,
     };
     select::part(run, &wanted.part).or_else(usage)
 }
