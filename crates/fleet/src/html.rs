@@ -17,28 +17,17 @@ const MOST_TOLD: usize = 300;
 const MOST_UNITS: usize = 4;
 /// Sentences of evidence of one host.
 const MOST_EVIDENCE: usize = 6;
-/// The colours of the picture, one more than there are steps: faster, alike, slower by more and more; and nothing
-/// observed. They keep apart for the colour-blind by their lightness (a sequence of oranges beside one blue).
-const COLOURS: [[u8; 3]; STEPS.len() + 2] = [
-    [0x1f, 0x6f, 0xb4],
-    [0x9c, 0xc9, 0xe8],
-    [0xf2, 0xf2, 0xee],
-    [0xfd, 0xd4, 0x9e],
-    [0xfc, 0x8d, 0x59],
-    [0xd7, 0x30, 0x1f],
-    [0x7a, 0x00, 0x00],
-    [0x8a, 0x8f, 0x94],
-];
-/// What the colours mean.
-const WORDS: [&str; STEPS.len() + 2] = [
-    "faster by more than 20 %",
-    "faster by 5 to 20 %",
-    "within 5 %",
-    "slower by 5 to 10 %",
-    "slower by 10 to 25 %",
-    "slower by 25 to 100 %",
-    "more than twice as slow",
-    "not observed",
+/// The colours of the picture and what they mean, one more than there are steps; and nothing observed. They keep apart
+/// for the colour-blind by their lightness (a sequence of oranges beside one blue).
+const COLOURS: [([u8; 3], &str); STEPS.len() + 2] = [
+    ([0x1f, 0x6f, 0xb4], "faster by more than 20 %"),
+    ([0x9c, 0xc9, 0xe8], "faster by 5 to 20 %"),
+    ([0xf2, 0xf2, 0xee], "within 5 %"),
+    ([0xfd, 0xd4, 0x9e], "slower by 5 to 10 %"),
+    ([0xfc, 0x8d, 0x59], "slower by 10 to 25 %"),
+    ([0xd7, 0x30, 0x1f], "slower by 25 to 100 %"),
+    ([0x7a, 0x00, 0x00], "more than twice as slow"),
+    ([0x8a, 0x8f, 0x94], "not observed"),
 ];
 
 /// The report's content. `link` makes the address of a host, where there is one.
@@ -191,7 +180,7 @@ const LONGEST_LABEL: usize = 18;
 /// The picture, its legend, and which columns are what.
 fn picture(p: &Picture) -> Option<Section> {
     let width = p.rows.len();
-    let file = png::indexed(width, &p.cells, &COLOURS)?;
+    let file = png::indexed(width, &p.cells, &COLOURS.map(|(colour, _)| colour))?;
     let source = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(&file));
     // A cell is as high as a line of text where the hosts are few, and a pixel where they are many.
     let line = (900 / p.hosts.len()).clamp(1, 22);
@@ -250,8 +239,7 @@ fn picture(p: &Picture) -> Option<Section> {
 /// What each colour of the picture means.
 fn colours(p: &Picture) -> Markup {
     html! {
-        ul class="legend" { @for (n, word) in WORDS.iter().enumerate() {
-            @let [r, g, b] = COLOURS[n];
+        ul class="legend" { @for (n, ([r, g, b], word)) in COLOURS.iter().enumerate() {
             @if n != usize::from(NOTHING) || p.cells.contains(&NOTHING) {
                 li {
                     svg width="14" height="14" aria-hidden="true" focusable="false" {
@@ -356,7 +344,6 @@ mod tests {
         );
         let far = Slower { what: String::new(), ratio: 756.08, low: 337.3, high: 1695.0 };
         assert_eq!(ratio(&far), "756.1 times (337.3 to 1695.0)");
-        assert_eq!(COLOURS.len(), WORDS.len());
         assert_eq!(usize::from(NOTHING), COLOURS.len() - 1);
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_diagnose::fleet;
+use fingerpost_record::text::{clean_short, counted};
 use serde::Serialize;
 
 use crate::group::OfGroup;
 use crate::heat::{Heat, Picture};
+use crate::nodes::fold;
 use crate::standing::plain;
 pub use crate::standing::{Host, PeerGroup, Slower, Standing};
 use crate::sweep::{Pass, Stamp, State, Sweep, SweepError};
@@ -118,17 +120,13 @@ fn headline(v: &Verdicts) -> String {
     ] {
         let nodes: Vec<String> = v.hosts.iter().filter(|h| h.standing == standing).map(|h| h.node.clone()).collect();
         if !nodes.is_empty() {
-            parts.push(format!(
-                "{} {words}: {}",
-                nodes.len(),
-                fingerpost_record::text::clean_short(&crate::nodes::fold(&nodes), 200)
-            ));
+            parts.push(format!("{} {words}: {}", nodes.len(), clean_short(&fold(&nodes), 200)));
         }
     }
     let two = v.groups.iter().filter(|g| !g.populations.is_empty()).count();
     if two > 0 {
-        parts.push(format!("two populations in {}", fingerpost_record::text::counted(two as u64, "peer group")));
+        parts.push(format!("two populations in {}", counted(two as u64, "peer group")));
     }
     let none = if parts.is_empty() { "none is slow".to_owned() } else { parts.join("; ") };
-    format!("{} measured; {none}.", fingerpost_record::text::counted(measured as u64, "host"))
+    format!("{} measured; {none}.", counted(measured as u64, "host"))
 }
