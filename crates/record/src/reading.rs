@@ -95,17 +95,11 @@ pub fn observer_of(name: &str) -> &'static str {
     observers.iter().find(begins).map_or("threads", |(observer, _)| observer)
 }
 
-/// What one observer read.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Observer {
-    name: String,
-    source: String,
-}
-
 /// The readings of one step by all of its observers, whose names do not clash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Readings {
-    observers: Vec<Observer>,
+    /// Each observer by its name, and how it saw.
+    observers: Vec<(String, String)>,
     /// The value, and which observer has it.
     values: BTreeMap<String, (f64, usize)>,
 }
@@ -116,7 +110,7 @@ impl Readings {
         let mut readings = Readings::default();
         for o in observations {
             let at = readings.observers.len();
-            readings.observers.push(Observer { name: o.observer.clone(), source: o.source.clone() });
+            readings.observers.push((o.observer.clone(), o.source.clone()));
             let numbers = o.totals.iter().filter(|(_, v)| v.is_finite());
             readings.values.extend(numbers.map(|(k, v)| (k.clone(), (*v, at))));
         }
@@ -125,7 +119,7 @@ impl Readings {
 
     /// Readings of one observer that saw in a way.
     pub fn by(observer: &str, source: &str, totals: impl IntoIterator<Item = (String, f64)>) -> Readings {
-        let observers = vec![Observer { name: observer.to_owned(), source: source.to_owned() }];
+        let observers = vec![(observer.to_owned(), source.to_owned())];
         Readings { observers, values: totals.into_iter().map(|(k, v)| (k, (v, 0))).collect() }
     }
 
@@ -154,7 +148,7 @@ impl Readings {
     /// How a reading was had; nothing where it is not known.
     pub fn way(&self, name: &str) -> Option<Way> {
         let at = self.values.get(name).map(|v| v.1).or_else(|| self.family(name))?;
-        Some(Way::of(&self.observers[at].source))
+        Some(Way::of(&self.observers[at].1))
     }
 
     /// The observer that met others of the family that a name belongs to.
@@ -169,19 +163,18 @@ impl Readings {
             return None;
         }
         let observer = observer_of(name);
-        let Some(found) = self.observers.iter().find(|o| o.name == observer) else {
+        let Some((_, source)) = self.observers.iter().find(|(name, _)| name == observer) else {
             return Some(format!("the observer “{observer}” was not there"));
         };
         // The privilege or the tracepoints are missing.
         let refused = |why: String| format!("the observer “{observer}” could not see it: {why}");
-        Some(match Way::of(&found.source) {
-            Way::Nothing => refused(found.source.trim_start_matches("none").trim_start_matches(": ").to_owned()),
-            Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => refused(format!(
-                "it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}",
-                found.source
-            )),
+        Some(match Way::of(source) {
+            Way::Nothing => refused(source.trim_start_matches("none").trim_start_matches(": ").to_owned()),
+            Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => {
+                refused(format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {source}"))
+            }
             // What others do is told or not by whom they belong to and by rights, and not by the kernel's version.
-            Way::Counters if ["others", "tracing"].contains(&observer) => refused(format!("it had {}", found.source)),
+            Way::Counters if ["others", "tracing"].contains(&observer) => refused(format!("it had {source}")),
             _ => format!("the observer “{observer}” was there, and the kernel or that version does not tell it"),
         })
     }
