@@ -6,6 +6,8 @@ use fingerpost_record::host::Host;
 use fingerpost_record::text::capitalised;
 use serde::Serialize;
 
+use Severity::{Care, Note, Unfit};
+
 use crate::idle::LEFT;
 
 /// How much a doubt weighs.
@@ -24,9 +26,9 @@ impl Severity {
     /// `note`, `care`, `unfit`.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Note => "note",
-            Self::Care => "care",
-            Self::Unfit => "unfit",
+            Note => "note",
+            Care => "care",
+            Unfit => "unfit",
         }
     }
 }
@@ -78,35 +80,31 @@ pub fn doubts(host: &Host) -> Vec<Doubt> {
 fn processor(host: &Host, found: &mut Vec<Doubt>) {
     if let Some(governor) = host.governor.as_deref().filter(|governor| *governor != "performance") {
         let what = format!("The frequency governor is {governor}, so a CPU takes time to reach its speed");
-        found.push(Doubt::new(Severity::Care, what, "as root: cpupower frequency-set -g performance"));
+        found.push(Doubt::new(Care, what, "as root: cpupower frequency-set -g performance"));
     }
     if host.cpu.turbo.as_deref() == Some("on") {
         let what = "Turbo is on, so the clock follows temperature and the number of busy CPUs";
         let remedy = "for the steadiest figures, as root: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or \
-            echo 0 > \
-                      /sys/devices/system/cpu/cpufreq/boost";
-        found.push(Doubt::new(Severity::Note, what, remedy));
+                      echo 0 > /sys/devices/system/cpu/cpufreq/boost";
+        found.push(Doubt::new(Note, what, remedy));
     }
     if host.cpu.smt.as_deref() == Some("on") {
         let what = "Two hardware threads share a core and slow each other";
-        found.push(Doubt::new(
-            Severity::Note,
-            what,
-            "use one of each core with --cpu (see /sys/devices/system/cpu/cpu0/topology)",
-        ));
+        let remedy = "use one of each core with --cpu (see /sys/devices/system/cpu/cpu0/topology)";
+        found.push(Doubt::new(Note, what, remedy));
     }
     if host.cpu.count == 1 {
         let what =
             "Only one CPU may be used: probes across CPUs are skipped, and every other process interrupts the probes";
-        found.push(Doubt::new(Severity::Care, what, "allow a second CPU (taskset, cpuset) where there is one"));
+        found.push(Doubt::new(Care, what, "allow a second CPU (taskset, cpuset) where there is one"));
     } else if host.cpu.count > 0 && host.cpu.count < host.cpu.online {
         let what = format!("{} of the {} CPUs may be used", host.cpu.count, host.cpu.online);
-        found.push(Doubt::new(Severity::Note, what, "nothing, if that is meant; else lift the affinity or the cpuset"));
+        found.push(Doubt::new(Note, what, "nothing, if that is meant; else lift the affinity or the cpuset"));
     }
     let usual = ["tsc", "arch_sys_counter", "timebase", "riscv_clocksource", "tod"];
     if let Some(source) = host.clocksource.as_deref().filter(|source| !usual.contains(source)) {
         let paravirtual = ["kvm-clock", "hyperv_clocksource_tsc_page"].contains(&source);
-        let severity = if paravirtual { Severity::Note } else { Severity::Care };
+        let severity = if paravirtual { Note } else { Care };
         let what = format!("The clock source is {source}, which is slower to read than tsc");
         let remedy = "if tsc is among /sys/devices/system/clocksource/clocksource0/available_clocksource, write it to \
                       current_clocksource as root";
@@ -116,49 +114,34 @@ fn processor(host: &Host, found: &mut Vec<Doubt>) {
 
 fn limits(host: &Host, found: &mut Vec<Doubt>) {
     if let Some(quota) = host.cgroup.cpu_quota.filter(|quota| *quota < f64::from(host.cpu.count.max(1))) {
-        let severity = if quota < 1.0 { Severity::Unfit } else { Severity::Care };
+        let severity = if quota < 1.0 { Unfit } else { Care };
         let what =
             format!("A CPU quota of {quota:.2} CPUs stops processes for the rest of a period when it is used up");
-        let remedy = if host.cgroup.version == Some(1) {
-            "lift it: write -1 to cpu.cfs_quota_us of the control group, or start the container without --cpus"
-        } else {
-            "lift it: write max to cpu.max of the control group, or start the container without --cpus"
-        };
+        let none = if host.cgroup.version == Some(1) { "-1 to cpu.cfs_quota_us" } else { "max to cpu.max" };
+        let remedy = format!("lift it: write {none} of the control group, or start the container without --cpus");
         found.push(Doubt::new(severity, what, remedy));
     }
     if let Some(limit) = host.cgroup.memory_limit.filter(|limit| *limit < SMALL_MEMORY) {
         let what = format!("The control group allows {} MiB of memory", limit >> 20);
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "allow 256 MiB or more; probes that need more than there is will fail",
-        ));
+        found.push(Doubt::new(Care, what, "allow 256 MiB or more; probes that need more than there is will fail"));
     }
     if let Some(limit) = host.cgroup.pids_limit.filter(|limit| *limit < 256) {
         let what = format!("The control group allows {limit} processes and threads");
-        found.push(Doubt::new(Severity::Care, what, "allow 256 or more; servers with many clients will fail"));
+        found.push(Doubt::new(Care, what, "allow 256 or more; servers with many clients will fail"));
     }
 }
 
 fn busy(host: &Host, found: &mut Vec<Doubt>) {
-    let per_cpu = host.before.average[0] / f64::from(host.cpu.online.max(1));
-    if per_cpu > HIGH_LOAD {
-        let what = format!(
-            "The load over the last minute is {:.2} on {} CPUs",
-            host.before.average[0],
-            host.cpu.online.max(1)
-        );
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "stop the other busy processes, or wait for them (top shows them)",
-        ));
+    let (load, cpus) = (host.before.average[0], host.cpu.online.max(1));
+    if load / f64::from(cpus) > HIGH_LOAD {
+        let what = format!("The load over the last minute is {load:.2} on {cpus} CPUs");
+        found.push(Doubt::new(Care, what, "stop the other busy processes, or wait for them (top shows them)"));
     }
     if host.before.steal > NOTABLE_STEAL {
         let what =
             format!("The hypervisor has taken {:.1} % of this machine's time since boot", host.before.steal * 100.0);
         let remedy = "use a size with dedicated CPUs, or measure longer and compare runs made close together";
-        found.push(Doubt::new(Severity::Care, what, remedy));
+        found.push(Doubt::new(Care, what, remedy));
     }
 }
 
@@ -166,46 +149,39 @@ fn memory(host: &Host, found: &mut Vec<Doubt>) {
     let used: u64 = host.swap.iter().fold(0, |sum, area| sum.saturating_add(area.used_bytes));
     if used > 0 {
         // A few pages that were swapped out long ago do no harm.
-        let severity = if used > host.memory_bytes / 100 { Severity::Care } else { Severity::Note };
+        let severity = if used > host.memory_bytes / 100 { Care } else { Note };
         let what = format!("{} MiB of swap are in use", used.div_ceil(1 << 20));
-        found.push(Doubt::new(
-            severity,
-            what,
-            "free memory first; as root: swapoff -a && swapon -a brings the pages back",
-        ));
+        let remedy = "free memory first; as root: swapoff -a && swapon -a brings the pages back";
+        found.push(Doubt::new(severity, what, remedy));
     }
     if host.thp.as_deref() == Some("always") {
         let what = "Transparent huge pages are always on: figures of memory depend on how fragmented it is";
         let remedy = "for steadier figures, as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
-        found.push(Doubt::new(Severity::Note, what, remedy));
+        found.push(Doubt::new(Note, what, remedy));
     }
     if let Some(takers) = host.idle_memory.as_deref().filter(|takers| *takers != LEFT) {
         let what = format!("The host reclaims idle memory ({takers})");
         let remedy = "memory costs more when it is used again: leave the machine idle for some minutes after large \
-            work, and compare several runs a \
-                      side (compare A1,A2 B1,B2)";
-        found.push(Doubt::new(Severity::Note, what, remedy));
+                      work, and compare several runs a side (compare A1,A2 B1,B2)";
+        found.push(Doubt::new(Note, what, remedy));
     }
 }
 
 fn kernel(host: &Host, found: &mut Vec<Doubt>) {
     if !host.kernel_debug.is_empty() {
         let what = format!("This kernel checks itself as it runs ({}), which slows it", host.kernel_debug.join(", "));
-        found.push(Doubt::new(Severity::Care, what, "boot a kernel built for use; these figures speak for no other"));
+        found.push(Doubt::new(Care, what, "boot a kernel built for use; these figures speak for no other"));
     }
     if host.seccomp == Some(2) {
         let filters = host.seccomp_filters.map_or(String::new(), |count| format!(" ({count})"));
         let what = format!("Seccomp filters{filters} lengthen every system call");
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "start the container with --security-opt seccomp=unconfined, or measure on the host",
-        ));
+        let remedy = "start the container with --security-opt seccomp=unconfined, or measure on the host";
+        found.push(Doubt::new(Care, what, remedy));
     }
     let cmdline = host.cmdline.as_deref().unwrap_or_default();
     if let Some(word) = cmdline.split_ascii_whitespace().find(|word| *word == "mitigations=off" || *word == "nopti") {
         let what = format!("The kernel was started with {word}, so system calls cost less than on a guarded system");
-        found.push(Doubt::new(Severity::Note, what, "compare it with hosts started the same way"));
+        found.push(Doubt::new(Note, what, "compare it with hosts started the same way"));
     }
 }
 
@@ -214,12 +190,12 @@ fn visibility(host: &Host, found: &mut Vec<Doubt>) {
         && let (Some(reason), Some(remedy)) = (&host.counters_refused, &host.counters_remedy)
     {
         let what = format!("Instructions and cycles are not counted: {reason}");
-        found.push(Doubt::new(Severity::Note, what, remedy));
+        found.push(Doubt::new(Note, what, remedy));
     }
     // Every kernel with a /sys tells at least its vulnerabilities and its clock source.
     if host.mitigations.is_empty() && host.clocksource.is_none() {
         let what = "/sys is not readable, so mitigations, governor and clock source are unknown";
-        found.push(Doubt::new(Severity::Care, what, "mount it (in a container: -v /sys:/sys:ro)"));
+        found.push(Doubt::new(Care, what, "mount it (in a container: -v /sys:/sys:ro)"));
     }
 }
 
@@ -229,19 +205,12 @@ fn place(host: &Host, found: &mut Vec<Doubt>) {
     if memory || fs.kind.starts_with("overlay") {
         let what =
             format!("The work directory {} is on {}, so figures of files say nothing about a disk", fs.path, fs.kind);
-        found.push(Doubt::new(
-            Severity::Note,
-            what,
-            "name a directory on the file system that matters with --set dir=PATH or TMPDIR",
-        ));
+        let remedy = "name a directory on the file system that matters with --set dir=PATH or TMPDIR";
+        found.push(Doubt::new(Note, what, remedy));
     }
     if !fs.kind.is_empty() && fs.free_bytes < LITTLE_SPACE {
         let what = format!("The work directory {} has {} MiB left", fs.path, fs.free_bytes >> 20);
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "free 1 GiB; a nearly full file system is slow, and some probes will fail",
-        ));
+        found.push(Doubt::new(Care, what, "free 1 GiB; a nearly full file system is slow, and some probes will fail"));
     }
 }
 

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use fingerpost_sys::system;
 use serde::Serialize;
 
+use crate::Doubt;
+use crate::Severity::{Care, Note, Unfit};
 use crate::background::Background;
 use crate::fixed_work::FixedWork;
 use crate::timer::Timer;
-use crate::{Doubt, Severity};
 
 /// Everything that the live checks found.
 #[derive(Clone, Debug, Serialize)]
@@ -89,7 +90,7 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
     found.extend(checks.places.iter().filter_map(place));
     if let Some(periods) = checks.throttled_periods.filter(|periods| *periods > 0) {
         let what = format!("The CPU quota ran out in {periods} periods during the check");
-        found.push(Doubt::new(Severity::Unfit, what, "lift the quota of the control group or the container (--cpus)"));
+        found.push(Doubt::new(Unfit, what, "lift the quota of the control group or the container (--cpus)"));
     }
     found.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
     found
@@ -98,31 +99,22 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
 fn fixed_work(checks: &Checks) -> Vec<Doubt> {
     let Some(all) = &checks.fixed_work.all else {
         let remedy = "allow CPUs to this process (taskset, cpuset), or free them";
-        return vec![Doubt::new(Severity::Unfit, "The test work got no CPU at all", remedy)];
+        return vec![Doubt::new(Unfit, "The test work got no CPU at all", remedy)];
     };
     let mut found = Vec::new();
     if all.lost_share > LOST || all.slow_share > SLOW_SHARE || all.longest_stall_ns > LONG_STALL_NS {
-        let severity = if all.lost_share > LOST_UNFIT { Severity::Unfit } else { Severity::Care };
+        let severity = if all.lost_share > LOST_UNFIT { Unfit } else { Care };
         let (lost, slow, stall) = (all.lost_share * 100.0, all.slow_share * 100.0, all.longest_stall_ns / 1e6);
         let of_pieces =
             format!("{slow:.1} % of its equal pieces took over 5 % longer, the longest stall was {stall:.1} ms");
         let what = format!("Test work lost {lost:.1} % of its time: {of_pieces}");
-        found.push(Doubt::new(
-            severity,
-            what,
-            "stop what competes, or measure longer (--profile thorough) and at a quieter hour",
-        ));
+        let remedy = "stop what competes, or measure longer (--profile thorough) and at a quieter hour";
+        found.push(Doubt::new(severity, what, remedy));
     }
-    if checks.fixed_work.spread_between_cpus > SPREAD {
-        let what = format!(
-            "The slowest CPU is {:.0} % slower than the fastest",
-            checks.fixed_work.spread_between_cpus * 100.0
-        );
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "measure on like CPUs (--cpu LIST), or find out what slows that one",
-        ));
+    let spread = checks.fixed_work.spread_between_cpus;
+    if spread > SPREAD {
+        let what = format!("The slowest CPU is {:.0} % slower than the fastest", spread * 100.0);
+        found.push(Doubt::new(Care, what, "measure on like CPUs (--cpu LIST), or find out what slows that one"));
     }
     found
 }
@@ -130,7 +122,7 @@ fn fixed_work(checks: &Checks) -> Vec<Doubt> {
 fn background(checks: &Checks, found: &mut Vec<Doubt>) {
     let share = checks.background.others / f64::from(checks.cpus.max(1));
     if share > OTHERS {
-        let severity = if share > OTHERS_UNFIT { Severity::Unfit } else { Severity::Care };
+        let severity = if share > OTHERS_UNFIT { Unfit } else { Care };
         let users =
             checks.background.users.iter().take(3).map(|user| format!("{} ({}) {:.2}", user.name, user.pid, user.cpus));
         let small = || "small or short-lived processes, none above 0.5 % of a CPU".to_owned();
@@ -139,7 +131,7 @@ fn background(checks: &Checks, found: &mut Vec<Doubt>) {
         found.push(Doubt::new(severity, what, "stop them, or wait until they are done"));
     }
     if checks.background.steal > STEAL {
-        let severity = if checks.background.steal > STEAL_UNFIT { Severity::Unfit } else { Severity::Care };
+        let severity = if checks.background.steal > STEAL_UNFIT { Unfit } else { Care };
         let what = format!("The hypervisor took {:.1} % of the CPUs' time meanwhile", checks.background.steal * 100.0);
         found.push(Doubt::new(severity, what, "use dedicated CPUs, or measure at a quieter hour"));
     }
@@ -148,23 +140,16 @@ fn background(checks: &Checks, found: &mut Vec<Doubt>) {
 fn timer(timer: &Timer, found: &mut Vec<Doubt>) {
     if timer.stated_ns > 1_000 || timer.step_ns > 1_000.0 {
         let what = format!("The clock moves in steps of {:.1} µs", (timer.stated_ns as f64).max(timer.step_ns) / 1e3);
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "boot with high-resolution timers (highres=on) and the tsc clock source",
-        ));
+        found.push(Doubt::new(Care, what, "boot with high-resolution timers (highres=on) and the tsc clock source"));
     }
     if timer.reading_ns > SLOW_READING_NS {
         let what = format!("Reading the clock takes {:.0} ns, which suggests a system call for each", timer.reading_ns);
-        found.push(Doubt::new(Severity::Care, what, "choose a clock source that user space can read (tsc)"));
+        found.push(Doubt::new(Care, what, "choose a clock source that user space can read (tsc)"));
     }
     if timer.late_ns > LATE_NS {
         let what = format!("Sleepers usually wake {:.2} ms too late", timer.late_ns / 1e6);
-        found.push(Doubt::new(
-            Severity::Care,
-            what,
-            "free the CPUs; keep them out of deep idle states (cpupower idle-set -D 10)",
-        ));
+        let remedy = "free the CPUs; keep them out of deep idle states (cpupower idle-set -D 10)";
+        found.push(Doubt::new(Care, what, remedy));
     }
 }
 
@@ -172,30 +157,22 @@ fn place(place: &Place) -> Option<Doubt> {
     let path = place.path.display();
     let remedy = format!("name another directory with {}", place.variable);
     if let Some(reason) = &place.refused {
-        return Some(Doubt::new(
-            Severity::Care,
-            format!("{path}, for {}, cannot be written: {reason}", place.purpose),
-            remedy,
-        ));
+        let what = format!("{path}, for {}, cannot be written: {reason}", place.purpose);
+        return Some(Doubt::new(Care, what, remedy));
     }
     let what = format!("{path}, for {}, has {} MiB left", place.purpose, place.free_bytes >> 20);
-    (place.free_bytes < SPACE).then(|| Doubt::new(Severity::Care, what, format!("free some, or {remedy}")))
+    (place.free_bytes < SPACE).then(|| Doubt::new(Care, what, format!("free some, or {remedy}")))
 }
 
 /// The one sentence at the end: quiet, usable with care, or not fit, and why.
 pub fn verdict(doubts: &[Doubt]) -> (&'static str, String) {
-    let heaviest = doubts.iter().map(|doubt| doubt.severity).max().unwrap_or(Severity::Note);
-    let reasons = doubts
-        .iter()
-        .filter(|d| d.severity == heaviest)
-        .take(3)
-        .map(|d| lower_first(&d.what))
-        .collect::<Vec<_>>()
-        .join("; ");
+    let heaviest = doubts.iter().map(|doubt| doubt.severity).max().unwrap_or(Note);
+    let heavy = doubts.iter().filter(|d| d.severity == heaviest).take(3);
+    let reasons = heavy.map(|d| lower_first(&d.what)).collect::<Vec<_>>().join("; ");
     match heaviest {
-        Severity::Note => ("quiet", "This machine is quiet: nothing found would disturb figures.".to_owned()),
-        Severity::Care => ("care", format!("This machine is usable with care: {reasons}.")),
-        Severity::Unfit => ("unfit", format!("This machine is not fit for measuring now: {reasons}.")),
+        Note => ("quiet", "This machine is quiet: nothing found would disturb figures.".to_owned()),
+        Care => ("care", format!("This machine is usable with care: {reasons}.")),
+        Unfit => ("unfit", format!("This machine is not fit for measuring now: {reasons}.")),
     }
 }
 
@@ -213,6 +190,7 @@ fn lower_first(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Severity;
     use crate::background::User;
     use crate::fixed_work::{Piece, Samples, evaluate};
 
