@@ -1,7 +1,7 @@
 //! The host's C library and C compilers. We are linked statically and use neither: labs compile with them, servers run
 //! on them.
 
-use std::sync::mpsc;
+use std::path::PathBuf;
 
 use fingerpost_sys::compilers::{find, version};
 use fingerpost_sys::procfs::Paths;
@@ -41,24 +41,17 @@ fn musl(paths: &Paths) -> Option<String> {
 
 /// The compilers found, `NAMES: first line of --version`, one entry for all names of one file.
 pub(crate) fn compilers(paths: &Paths) -> Vec<String> {
-    let found = find(paths);
-    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        for (file, names) in found.into_iter().take(MOST_COMPILERS) {
-            let sender = sender.clone();
-            let ask = move || {
-                let line = version(&file).map(|version| format!("{}: {version}", names.join(", ")));
-                // The receiver outlives the threads.
-                let _ = sender.send(line);
-            };
-            // Where no thread can be had there is no process to be asked either: the compiler is left out.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, ask);
-        }
-    });
-    drop(sender);
-    let mut compilers: Vec<String> = receiver.into_iter().flatten().collect();
-    compilers.sort();
-    compilers
+        let ask = |(file, names): (PathBuf, Vec<String>)| {
+            let ask = move || version(&file).map(|version| format!("{}: {version}", names.join(", ")));
+            std::thread::Builder::new().spawn_scoped(scope, ask)
+        };
+        let asked: Vec<_> = find(paths).into_iter().take(MOST_COMPILERS).map(ask).collect();
+        // Where no thread can be had there is no process to be asked either: the compiler is left out.
+        let mut compilers: Vec<String> = asked.into_iter().filter_map(|thread| thread.ok()?.join().ok()?).collect();
+        compilers.sort();
+        compilers
+    })
 }
 
 #[cfg(test)]
