@@ -28,10 +28,7 @@ pub(crate) fn describe(paths: &Paths, status: &Status) -> Cpu {
 
 /// The first value of a name in `/proc/cpuinfo`.
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    info.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(key, _)| key.trim() == name)
-        .map(|(_, value)| value.trim())
+    info.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.trim() == name)).map(|(_, v)| v.trim())
 }
 
 /// x86 names its model; other architectures name it under other words, or only by the numbers of its maker and part.
@@ -56,10 +53,8 @@ fn turbo(paths: &Paths) -> Option<String> {
 
 /// The governors of all CPUs: one word where they agree, else all of them with commas.
 pub(crate) fn governor(paths: &Paths) -> Option<String> {
-    let cpus = paths
-        .names(SYSFS)
-        .into_iter()
-        .filter(|name| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok()));
+    let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok());
+    let cpus = paths.names(SYSFS).into_iter().filter(is_cpu);
     let governors: BTreeSet<String> =
         cpus.filter_map(|cpu| paths.value(format!("{SYSFS}/{cpu}/cpufreq/scaling_governor"))).collect();
     (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(","))

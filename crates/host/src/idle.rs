@@ -26,9 +26,8 @@ fn damon(paths: &Paths) -> Option<&'static str> {
         children(all).into_iter().filter(|kdamond| paths.value(format!("{kdamond}/state")).as_deref() == Some("on"));
     let contexts = running.flat_map(|kdamond| children(&format!("{kdamond}/contexts")));
     let mut schemes = contexts.flat_map(|context| children(&format!("{context}/schemes")));
-    schemes
-        .any(|scheme| paths.value(format!("{scheme}/action")).as_deref() == Some("pageout"))
-        .then_some("DAMON pageout")
+    let pages_out = |scheme: String| paths.value(format!("{scheme}/action")).as_deref() == Some("pageout");
+    schemes.any(pages_out).then_some("DAMON pageout")
 }
 
 /// The same as a module of its own.

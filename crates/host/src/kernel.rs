@@ -10,10 +10,8 @@ const LARGEST_CONFIG: u64 = 4 << 20;
 
 /// Options that make the kernel check itself while it runs. All are off in a kernel built for use.
 const DEBUGGING: &str = "CONFIG_KASAN CONFIG_KCSAN CONFIG_KMSAN CONFIG_PROVE_LOCKING CONFIG_LOCK_STAT \
-    CONFIG_DEBUG_ATOMIC_SLEEP \
-                         CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT CONFIG_SLUB_DEBUG_ON CONFIG_DEBUG_KMEMLEAK \
-                         CONFIG_DEBUG_OBJECTS \
-                         CONFIG_PREEMPT_TRACER";
+    CONFIG_DEBUG_ATOMIC_SLEEP CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT CONFIG_SLUB_DEBUG_ON CONFIG_DEBUG_KMEMLEAK \
+    CONFIG_DEBUG_OBJECTS CONFIG_PREEMPT_TRACER";
 
 /// The kernel's configuration as text, where it is kept.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,6 @@ pub mod fixed_work;
 mod idle;
 mod kernel;
 pub mod preflight;
-mod storage;
 pub mod timer;
 mod toolchain;
 mod virtualization;
@@ -20,10 +19,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use doubts::{Doubt, Severity, doubts};
-use fingerpost_record::host::{Cgroup, Host, Load};
+use fingerpost_record::host::{Cgroup, Filesystem, Host, Load, Swap};
 use fingerpost_sys::cgroup::Hierarchies;
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::procfs::memory::Meminfo;
+use fingerpost_sys::procfs::memory::{Meminfo, SwapArea, parse_swaps};
+use fingerpost_sys::procfs::mounts::{mount_of, parse_mountinfo};
 use fingerpost_sys::procfs::process::Status;
 use fingerpost_sys::procfs::system::{LoadAverage, Stat};
 use fingerpost_sys::{perf, system};
@@ -100,8 +100,7 @@ pub fn doubt_the_pace(host: &mut Host, slow: usize, processes: usize) {
              the others"
         );
         let remedy = "a neighbour on the core or a lower clock rate does that; most figures are made of the fastest \
-            processes, and intervals \
-                      are wider; repeat the run at a quieter hour";
+                      processes, and intervals are wider; repeat the run at a quieter hour";
         host.doubts.push(Doubt::new(Severity::Care, what, remedy).to_string());
     }
 }
@@ -143,8 +142,8 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
         seccomp: status.seccomp,
         seccomp_filters: status.seccomp_filters,
         cgroup: cgroup(paths),
-        filesystem: storage::filesystem(paths, work_dir),
-        swap: storage::swap(paths),
+        filesystem: filesystem(paths, work_dir),
+        swap: swap(paths),
         libc: toolchain::libc(paths),
         compilers: Vec::new(),
         perf_event_paranoid: paths.number("proc/sys/kernel/perf_event_paranoid"),
@@ -191,6 +190,26 @@ fn cgroup(paths: &Paths) -> Cgroup {
         memory_limit: limits.memory,
         pids_limit: limits.pids,
     }
+}
+
+/// The file system of the work directory. That may not exist yet: then its nearest ancestor that does is described.
+fn filesystem(paths: &Paths, work_dir: &Path) -> Filesystem {
+    let absolute = std::path::absolute(work_dir).unwrap_or_else(|_| work_dir.to_owned());
+    let existing = absolute.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or(absolute);
+    let mounts = parse_mountinfo(&paths.read("proc/self/mountinfo").unwrap_or_default());
+    let mount = mount_of(&mounts, &existing).cloned().unwrap_or_default();
+    Filesystem {
+        path: existing.display().to_string(),
+        kind: mount.kind,
+        device: mount.source,
+        options: mount.options,
+        free_bytes: system::free_bytes(&existing).unwrap_or(0),
+    }
+}
+
+fn swap(paths: &Paths) -> Vec<Swap> {
+    let swap = |SwapArea { path, kind, bytes, used, priority }| Swap { path, kind, bytes, used_bytes: used, priority };
+    parse_swaps(&paths.read("proc/swaps").unwrap_or_default()).into_iter().map(swap).collect()
 }
 
 #[cfg(test)]
