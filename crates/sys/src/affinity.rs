@@ -1,9 +1,9 @@
 //! Which CPUs this process may use, and moving a thread to one of them.
 
 use std::io;
-use std::mem;
 
-use crate::system::done;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs that the calling thread may run on, in ascending order.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
@@ -15,14 +15,8 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 /// # Errors
 /// The thread has ended, or the machine has more CPUs than a `cpu_set_t` holds.
 pub fn allowed_cpus_of(tid: i32) -> io::Result<Vec<usize>> {
-    // SAFETY: a cpu_set_t is plain bits; zeroed is the empty set, and the kernel writes at most its size.
-    let (rc, set) = unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        (libc::sched_getaffinity(tid, mem::size_of::<libc::cpu_set_t>(), &mut set), set)
-    };
-    done(rc)?;
-    // SAFETY: CPU_ISSET reads one bit of the set, and the index stays below CPU_SETSIZE.
-    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+    let set = sched_getaffinity(Pid::from_raw(tid))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
 /// Confines the calling thread, and what it creates from now on, to these CPUs.
@@ -40,17 +34,13 @@ pub fn pin_task(tid: i32, cpus: &[usize]) -> io::Result<()> {
 }
 
 /// These CPUs as the kernel takes them.
-pub(crate) fn set_of(cpus: &[usize]) -> libc::cpu_set_t {
-    // SAFETY: as above; CPU_SET writes one bit, and the filter keeps the index within the set.
-    unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize).for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
-        set
-    }
+pub(crate) fn set_of(cpus: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| set.set(cpu));
+    set
 }
 
 /// Confines a thread to a set of CPUs. It may be called between fork and exec.
-pub(crate) fn confine(tid: i32, set: &libc::cpu_set_t) -> io::Result<()> {
-    // SAFETY: the set is as long as we say, and the kernel checks that we may change the thread.
-    done(unsafe { libc::sched_setaffinity(tid, mem::size_of::<libc::cpu_set_t>(), set) }).map(drop)
+pub(crate) fn confine(tid: i32, set: &CpuSet) -> io::Result<()> {
+    Ok(sched_setaffinity(Pid::from_raw(tid), set)?)
 }

@@ -74,13 +74,8 @@ impl Cold {
     pub fn forget(&self) -> io::Result<()> {
         let Mapping { start, length } = self.mapping;
         // SAFETY: the range is our own mapping of a file; pages that are taken out of it are read again when touched.
-        unsafe {
-            done(libc::madvise(start.cast(), length, libc::MADV_DONTNEED))?;
-            match libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) {
-                0 => Ok(()),
-                error => Err(io::Error::from_raw_os_error(error)),
-            }
-        }
+        done(unsafe { libc::madvise(start.cast(), length, libc::MADV_DONTNEED) })?;
+        Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
     }
 }
 

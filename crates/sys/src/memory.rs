@@ -3,8 +3,10 @@
 use std::fs::{self, File};
 use std::io;
 
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use crate::map::Mapping;
-use crate::system::{done, made};
+use crate::system::done;
 
 /// Takes the pages of the program's own code and constants out of this process's page tables. The page cache keeps
 /// them, so what is needed again comes back by a minor fault; everything that only starting up has touched stays out.
@@ -42,8 +44,7 @@ fn read_only_ranges(maps: &str, program: &str) -> Vec<(usize, usize)> {
 
 /// A file without a name, in memory: gone when its last descriptor is closed.
 pub fn nameless_file() -> io::Result<File> {
-    // SAFETY: the name ends in a zero byte; what is returned is a new descriptor that nobody else owns.
-    unsafe { made(libc::memfd_create(c"fingerpost".as_ptr(), libc::MFD_CLOEXEC)) }.map(File::from)
+    Ok(File::from(memfd_create("fingerpost", MemfdFlags::CLOEXEC)?))
 }
 
 /// Memory that is touched and cannot be paged out for as long as this lives.

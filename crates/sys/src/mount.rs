@@ -2,37 +2,25 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::system::{done, unless};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
 
 /// Mounts a file system, without devices and set-user-id programs.
 pub fn mount(source: &Path, on: &Path, kind: &str, options: &str) -> io::Result<()> {
-    let [source, on] = [source, on].map(|p| CString::new(p.as_os_str().as_bytes()));
-    let (source, on, kind, options) = (source?, on?, CString::new(kind)?, CString::new(options)?);
-    // SAFETY: four strings that end in a zero byte.
-    let rc = unsafe {
-        libc::mount(
-            source.as_ptr(),
-            on.as_ptr(),
-            kind.as_ptr(),
-            libc::MS_NODEV | libc::MS_NOSUID,
-            options.as_ptr().cast(),
-        )
-    };
-    done(rc).map(drop)
+    let options = CString::new(options)?;
+    Ok(rustix::mount::mount(source, on, kind, MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str())?)
 }
 
 /// Unmounts a directory. One that is not a mount point, or is gone, is no error.
 pub fn unmount(path: &Path) -> io::Result<()> {
-    let name = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: a string that ends in a zero byte.
-    let by = |flags| done(unsafe { libc::umount2(name.as_ptr(), flags | libc::UMOUNT_NOFOLLOW) }).map(drop);
-    match by(0) {
+    let by = |flags| rustix::mount::unmount(path, flags | UnmountFlags::NOFOLLOW);
+    match by(UnmountFlags::empty()) {
         // A process that is being killed may still have a file open: the mount goes when it does.
-        Err(e) if e.raw_os_error() == Some(libc::EBUSY) => by(libc::MNT_DETACH),
-        other => unless(other, &[libc::EINVAL, libc::ENOENT]),
+        Err(Errno::BUSY) => Ok(by(UnmountFlags::DETACH)?),
+        Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        other => Ok(other?),
     }
 }
 

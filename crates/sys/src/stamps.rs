@@ -19,8 +19,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
 use crate::map::{Mapping, READ_WRITE};
-use crate::system::{done, made};
+use crate::system::done;
 
 /// The variable that tells a generator its descriptor.
 const VARIABLE: &str = "FINGERPOST_STAMPS";
@@ -31,7 +33,7 @@ const SLACK: u64 = 1 << 12;
 /// How long the reader waits for a place that a thread has taken and not yet filled.
 const UNFILLED: Duration = Duration::from_millis(5);
 /// The seals of the descriptor: its size is for ever what it was made with.
-const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// One round trip on a connection: a query and its answer, an HTTP request and its response; a transaction of an
 /// embedded database.
@@ -138,7 +140,7 @@ impl Writer {
     pub fn find() -> Option<Writer> {
         let fd: i32 = std::env::var(VARIABLE).ok()?.parse().ok().filter(|fd| *fd > 2)?;
         // SAFETY: fcntl on a number only looks it up.
-        if unsafe { libc::fcntl(fd, libc::F_GET_SEALS) } != SEALS {
+        if unsafe { libc::fcntl(fd, libc::F_GET_SEALS) } != SEALS.bits() as i32 {
             return None;
         }
         // SAFETY: the descriptor is open, as the call above has shown, and was inherited for this: nobody else in this
@@ -223,13 +225,9 @@ fn total() -> usize {
 
 /// A file in memory whose size is sealed.
 fn sealed(size: usize) -> io::Result<OwnedFd> {
-    let name = c"fingerpost-stamps".as_ptr();
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: the name ends in a zero byte; what is returned is a new descriptor that nobody else owns.
-    let file = File::from(unsafe { made(libc::memfd_create(name, flags)) }?);
+    let file = File::from(memfd_create("fingerpost-stamps", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     file.set_len(size as u64)?;
-    // SAFETY: adds seals to the descriptor just made.
-    done(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
+    fcntl_add_seals(&file, SEALS)?;
     Ok(file.into())
 }
 

@@ -5,9 +5,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use crate::procfs::memory::{SwapArea, parse_swaps};
 use crate::system::{c_path, done, page_bytes};
@@ -87,19 +89,14 @@ pub fn uuid_of(path: &Path) -> Option<[u8; 16]> {
 /// Makes a file of so many bytes without holes, readable by its owner alone: what an area on a file system needs.
 pub fn make_file(path: &Path, bytes: u64) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: fallocate takes an open descriptor and plain numbers.
-    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
-        return file.sync_all();
-    }
-    match io::Error::last_os_error() {
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         // File systems that cannot reserve blocks must be written to.
-        e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+        Err(Errno::OPNOTSUPP) => {
             let mut writer = io::BufWriter::with_capacity(1 << 20, file);
             io::copy(&mut io::repeat(0).take(bytes), &mut writer)?;
             writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
         }
-        e => Err(e),
+        other => Ok(other?).and_then(|()| file.sync_all()),
     }
 }
 
@@ -125,8 +122,7 @@ pub fn off_if_ours(path: &Path, uuid: [u8; 16]) -> io::Result<()> {
 
 /// Writes everything dirty to the disks and has the kernel forget its clean caches. Needs root.
 pub fn drop_caches() -> io::Result<()> {
-    // SAFETY: sync takes nothing and always succeeds.
-    unsafe { libc::sync() };
+    rustix::fs::sync();
     // 3: page cache, and dentries and inodes (Documentation/admin-guide/sysctl/vm.rst).
     fs::write("/proc/sys/vm/drop_caches", "3")
 }

@@ -10,9 +10,7 @@ use std::time::Duration;
 
 /// Clock ticks a second, the unit of `/proc/stat` and `/proc/PID/stat` (100 on every common system).
 pub fn ticks_per_second() -> u64 {
-    // SAFETY: sysconf takes a constant and touches no memory of ours.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    u64::try_from(ticks).ok().filter(|&t| t > 0).unwrap_or(100)
+    constant(libc::_SC_CLK_TCK, 100)
 }
 
 /// Whether this process has root's rights.
@@ -45,20 +43,19 @@ pub(crate) unsafe fn made(descriptor: libc::c_int) -> io::Result<OwnedFd> {
 
 /// The size of a page in bytes.
 pub fn page_bytes() -> u64 {
-    // SAFETY: as above.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(bytes).ok().filter(|&b| b > 0).unwrap_or(4096)
+    constant(libc::_SC_PAGESIZE, 4096)
+}
+
+/// A number that the system has been built with, or the usual one where it does not tell.
+fn constant(name: libc::c_int, usual: u64) -> u64 {
+    // SAFETY: sysconf takes a constant and touches no memory of ours.
+    u64::try_from(unsafe { libc::sysconf(name) }).ok().filter(|&n| n > 0).unwrap_or(usual)
 }
 
 /// Bytes that this user may still write to the file system of a path.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
-    let path = c_path(path)?;
-    // SAFETY: statvfs is plain numbers; zeroed is valid, and the kernel fills it when the call succeeds.
-    let (rc, answer) = unsafe {
-        let mut answer: libc::statvfs = mem::zeroed();
-        (libc::statvfs(path.as_ptr(), &mut answer), answer)
-    };
-    done(rc).map(|_| answer.f_bavail.saturating_mul(answer.f_frsize))
+    let answer = rustix::fs::statvfs(path)?;
+    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
 /// The resolution that the kernel states for the monotonic clock.

@@ -5,13 +5,19 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use rustix::process::SpeculationFeature::SpeculativeStoreBypass;
+use rustix::process::{
+    SpeculationFeatureControl, SpeculationFeatureState, control_speculative_feature, speculative_feature_state,
+};
+use rustix::thread::{disable_transparent_huge_pages, set_no_new_privs};
+
 use crate::affinity;
 use crate::system::done;
 
 /// Has the command do without transparent huge pages, whatever the system's setting. Needs no privilege.
 pub fn no_huge_pages(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only prctl, which is async-signal-safe.
-    unsafe { command.pre_exec(|| done(libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0)).map(drop)) }
+    unsafe { command.pre_exec(|| Ok(disable_transparent_huge_pages(true)?)) }
 }
 
 /// Has the command run with the mitigation of Speculative Store Bypass. Needs no privilege; fails where the kernel or
@@ -19,24 +25,16 @@ pub fn no_huge_pages(command: &mut Command) -> &mut Command {
 pub fn no_store_bypass(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only prctl, which is async-signal-safe.
     unsafe {
-        command.pre_exec(|| {
-            done(libc::prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0)).map(drop)
-        })
+        command
+            .pre_exec(|| Ok(control_speculative_feature(SpeculativeStoreBypass, SpeculationFeatureControl::DISABLE)?))
     }
 }
 
-/// Numbers of `linux/prctl.h`, the same on every architecture; the C library's crate has them for some only.
-const PR_GET_SPECULATION_CTRL: libc::c_int = 52;
-const PR_SET_SPECULATION_CTRL: libc::c_int = 53;
-const PR_SPEC_STORE_BYPASS: libc::c_ulong = 0;
-const PR_SPEC_DISABLE: libc::c_ulong = 1 << 2;
-
 /// Whether a task may choose the mitigation of Speculative Store Bypass for itself here.
 pub fn store_bypass_can_be_chosen() -> bool {
-    // SAFETY: prctl takes plain numbers and only reads the calling thread's setting.
-    let state = unsafe { libc::prctl(PR_GET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, 0, 0, 0) };
-    // PR_SPEC_PRCTL (1) says that it can be set, PR_SPEC_ENABLE (2) that speculation is on now.
-    state >= 0 && state & 1 != 0 && state & 2 != 0
+    let state = speculative_feature_state(SpeculativeStoreBypass).ok().flatten();
+    // That it can be set, and that speculation is on now.
+    state.is_some_and(|state| state.contains(SpeculationFeatureState::PRCTL | SpeculationFeatureState::ENABLE))
 }
 
 /// Puts a filter of this many instructions before every system call of the command. It allows them all, after long
@@ -55,7 +53,7 @@ pub fn seccomp_filter(command: &mut Command, instructions: usize) -> &mut Comman
     // the closure.
     unsafe {
         command.pre_exec(move || {
-            done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            set_no_new_privs(true)?;
             let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
             done(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, std::ptr::from_ref(&filter))).map(drop)
         })

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::system::done;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Where tracefs may be mounted, the usual place first.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -144,20 +145,10 @@ fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, Str
 
 /// Leaves the mount namespace of the process for one of the calling thread's own and mounts tracefs there.
 fn mount_privately() -> io::Result<()> {
-    let (root, none, at) = (c"/", c"tracefs", c"/sys/kernel/tracing");
-    // SAFETY: unshare takes plain flags; the pointers given to mount are null or to strings that end in NUL and outlive
-    // the calls.
-    unsafe {
-        done(libc::unshare(libc::CLONE_NEWNS))?;
-        done(libc::mount(
-            std::ptr::null(),
-            root.as_ptr(),
-            std::ptr::null(),
-            libc::MS_REC | libc::MS_PRIVATE,
-            std::ptr::null(),
-        ))?;
-        done(libc::mount(none.as_ptr(), at.as_ptr(), none.as_ptr(), 0, std::ptr::null())).map(drop)
-    }
+    // SAFETY: it is the mounts that the thread no longer shares; memory and descriptors stay shared.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+    Ok(mount("tracefs", MOUNTS[0], "tracefs", MountFlags::empty(), None)?)
 }
 
 #[cfg(test)]
