@@ -1,15 +1,15 @@
 //! Child processes that die with their parent.
 
-use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::sample;
 use crate::system::{done, unless};
+use crate::{sample, wait};
 
 /// Puts the child into a process group of its own and has the kernel kill it when the *thread* that starts it ends,
 /// however it ends.
@@ -166,12 +166,21 @@ pub fn start_time(pid: i32) -> Option<u64> {
 
 /// Sends a signal to a whole process group. A group that is gone is no error.
 pub fn signal_group(pgid: i32, signal: i32) -> io::Result<()> {
+    send(pgid, -pgid, signal, "not a process group of ours")
+}
+
+/// Sends a signal to one process. A process that is gone is no error.
+pub fn signal(pid: i32, signal: i32) -> io::Result<()> {
+    send(pid, pid, signal, "not a process of ours")
+}
+
+fn send(number: i32, to: i32, signal: i32, refused: &str) -> io::Result<()> {
     // A group of 0 or 1 would be our own or everybody's.
-    if pgid <= 1 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a process group of ours"));
+    if number <= 1 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, refused));
     }
-    // SAFETY: killpg takes plain numbers.
-    unless(done(unsafe { libc::killpg(pgid, signal) }).map(drop), &[libc::ESRCH])
+    // SAFETY: kill takes plain numbers; a negative one is a group.
+    unless(done(unsafe { libc::kill(to, signal) }).map(drop), &[libc::ESRCH])
 }
 
 /// What has become of a child that still is to be waited for.
@@ -201,25 +210,21 @@ pub fn change(pid: i32) -> io::Result<Option<Change>> {
     }
 }
 
-/// Sends a signal to one process. A process that is gone is no error.
-pub fn signal(pid: i32, signal: i32) -> io::Result<()> {
-    if pid <= 1 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a process of ours"));
-    }
-    // SAFETY: kill takes plain numbers.
-    unless(done(unsafe { libc::kill(pid, signal) }).map(drop), &[libc::ESRCH])
-}
-
 /// Waits for a child until a deadline; `None` when it still runs then.
 pub fn wait_deadline(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+    look_until(deadline, || child.try_wait())
+}
+
+/// Looks again and again, ever more rarely, until there is something to see or the deadline comes.
+pub(crate) fn look_until<T>(
+    deadline: Instant,
+    mut look: impl FnMut() -> io::Result<Option<T>>,
+) -> io::Result<Option<T>> {
     let mut pause = Duration::from_micros(200);
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
+        let (seen, left) = (look()?, deadline.saturating_duration_since(Instant::now()));
+        if seen.is_some() || left.is_zero() {
+            return Ok(seen);
         }
         std::thread::sleep(pause.min(left));
         pause = (pause * 2).min(Duration::from_millis(20));
@@ -256,60 +261,40 @@ pub fn run_bounded_on(command: &mut Command, input: Stdio, deadline: Instant) ->
     command.process_group(0).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = child.id() as i32;
-    let mut pipes =
-        Pipes { out: child.stdout.take(), err: child.stderr.take(), stdout: Vec::new(), stderr: Vec::new() };
-    let whole = pipes.drain(deadline)?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let out = child.stdout.take().map(|pipe| (OwnedFd::from(pipe), &mut stdout));
+    let err = child.stderr.take().map(|pipe| (OwnedFd::from(pipe), &mut stderr));
+    let whole = drain(out.into_iter().chain(err).collect(), deadline)?;
     let status = if whole { wait_deadline(&mut child, deadline)? } else { None };
     if status.is_none() {
         signal_group(group, libc::SIGKILL)?;
         child.wait()?;
     }
-    Ok(Output { status, stdout: pipes.stdout, stderr: pipes.stderr })
+    Ok(Output { status, stdout, stderr })
 }
 
-struct Pipes {
-    out: Option<ChildStdout>,
-    err: Option<ChildStderr>,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
-
-impl Pipes {
-    /// Reads both until both are closed (true) or the deadline comes (false).
-    fn drain(&mut self, deadline: Instant) -> io::Result<bool> {
-        while self.out.is_some() || self.err.is_some() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            let fd = |pipe: Option<i32>| libc::pollfd { fd: pipe.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
-            let mut fds =
-                [fd(self.out.as_ref().map(AsRawFd::as_raw_fd)), fd(self.err.as_ref().map(AsRawFd::as_raw_fd))];
-            // SAFETY: the array holds two pollfd, as the count says.
-            let ready = unsafe { libc::poll(fds.as_mut_ptr(), 2, left.as_millis().clamp(1, 1000) as i32) };
-            if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-                return Err(io::Error::last_os_error());
-            }
-            if fds[0].revents != 0 && read_some(&mut self.out, &mut self.stdout)? {
-                self.out = None;
-            }
-            if fds[1].revents != 0 && read_some(&mut self.err, &mut self.stderr)? {
-                self.err = None;
+/// Reads pipes until all are closed (true) or the deadline comes (false). What passes the limit is read and forgotten,
+/// so that the writer does not block.
+fn drain(mut pipes: Vec<(OwnedFd, &mut Vec<u8>)>, deadline: Instant) -> io::Result<bool> {
+    let mut chunk = [0u8; 16 << 10];
+    while !pipes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        let ready = wait::any(&pipes.iter().map(|(pipe, _)| pipe.as_fd()).collect::<Vec<_>>(), left)?;
+        // From the last on, so that those before keep their places.
+        for at in (0..ready.len()).rev().filter(|at| ready[*at]) {
+            let (pipe, into) = &mut pipes[at];
+            let n = rustix::io::retry_on_intr(|| rustix::io::read(&*pipe, &mut chunk))?;
+            let room = MAX_OUTPUT.saturating_sub(into.len());
+            into.extend_from_slice(&chunk[..n.min(room)]);
+            if n == 0 {
+                pipes.remove(at);
             }
         }
-        Ok(true)
     }
-}
-
-/// Reads what is there; true at the end. What passes the limit is read and forgotten, so that the writer does not
-/// block.
-fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<bool> {
-    let Some(pipe) = pipe else { return Ok(true) };
-    let mut chunk = [0u8; 16 << 10];
-    let n = pipe.read(&mut chunk)?;
-    let room = MAX_OUTPUT.saturating_sub(into.len());
-    into.extend_from_slice(&chunk[..n.min(room)]);
-    Ok(n == 0)
+    Ok(true)
 }
 
 #[cfg(test)]

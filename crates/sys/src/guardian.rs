@@ -12,15 +12,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeWriter, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::child;
 use crate::journal::log::{Log, areas, order};
 use crate::owned::{Dir, Trust};
 use crate::scratch::{Found, reclaim};
+use crate::{child, wait};
 
 /// The first argument of such a process.
 const MARK: &str = "__guardian";
@@ -125,13 +126,13 @@ fn maker_was_killed(late: &mut dyn FnMut()) -> bool {
     let mut due: Option<Instant> = None;
     loop {
         if let Some(at) = due {
-            let left = at.saturating_duration_since(Instant::now());
-            let timeout =
-                rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            let mut poll = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
-            if let Ok(0) = rustix::event::poll(&mut poll, Some(&timeout)) {
-                late();
-                due = None;
+            let ready = wait::any(&[stdin.as_fd()], at.saturating_duration_since(Instant::now()));
+            // A signal ends the wait early.
+            if ready.is_ok_and(|ready| !ready[0]) {
+                if Instant::now() >= at {
+                    late();
+                    due = None;
+                }
                 continue;
             }
         }
@@ -171,15 +172,10 @@ fn undo_brief(control: &Path, run: &OsString) {
 
 fn undo(control: &Path, run: &OsString) -> ExitCode {
     let Ok(control) = Dir::open(control, Trust::Strict).and_then(|dir| private(&dir)) else { return ExitCode::FAILURE };
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match reclaim(&control, run, AT_WORK) {
-            Ok(Found::InUse | Found::Guarded) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(1))
-            }
-            Ok(Found::Left(_)) => return ExitCode::SUCCESS,
-            _ => return ExitCode::FAILURE,
-        }
+    let undone = || Ok(matches!(reclaim(&control, run, AT_WORK)?, Found::Left(_)).then_some(()));
+    match child::look_until(Instant::now() + LOCK_PATIENCE, undone) {
+        Ok(Some(())) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
 }
 

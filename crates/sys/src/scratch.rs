@@ -171,10 +171,8 @@ impl Scratch {
     /// # Errors
     /// The first of all that could not be undone, in a sentence; it stays in the journal.
     pub fn end_brief(&mut self, tickets: Vec<Ticket>) -> Result<(), String> {
-        let mut result = Ok(());
-        for ticket in tickets.into_iter().rev() {
-            result = result.and(self.undo(ticket));
-        }
+        // All of them, even when one fails.
+        let result = tickets.into_iter().rev().map(|ticket| self.undo(ticket)).fold(Ok(()), Result::and);
         if let (Ok(()), Some(guardian)) = (&result, &mut self.guardian) {
             guardian.undone().map_err(|e| format!("the guardian does not listen: {e}"))?;
         }
@@ -193,10 +191,9 @@ impl Scratch {
 
     fn start_guardian(&mut self) -> io::Result<()> {
         if self.guarded && self.guardian.is_none() {
-            let guardian = Guardian::start(self.control.path(), &self.run.1).map_err(|e| {
-                io::Error::new(e.kind(), format!("the process that undoes changes after a kill cannot be started: {e}"))
-            })?;
-            self.guardian = Some(guardian);
+            let failed = |e| format!("the process that undoes changes after a kill cannot be started: {e}");
+            let guardian = Guardian::start(self.control.path(), &self.run.1);
+            self.guardian = Some(guardian.map_err(|e| io::Error::new(e.kind(), failed(e)))?);
         }
         Ok(())
     }
@@ -226,7 +223,8 @@ impl Scratch {
         // Until it is waited for, its number is nobody else's.
         if matches!(server.child.try_wait(), Ok(None)) {
             child::signal_group(pgid, libc::SIGTERM).map_err(trouble)?;
-            wait_until_ended(pgid, Instant::now() + TERM_GRACE);
+            let ended = || Ok(matches!(child::change(pgid), Ok(Some(Change::Ended)) | Err(_)).then_some(()));
+            child::look_until(Instant::now() + TERM_GRACE, ended).map_err(trouble)?;
             child::signal_group(pgid, libc::SIGKILL).map_err(trouble)?;
             server.child.wait().map_err(trouble)?;
         } else {
@@ -272,27 +270,11 @@ impl Server {
     }
 }
 
-/// Waits for the end of a child, and leaves it to be waited for.
-fn wait_until_ended(pid: i32, deadline: Instant) {
-    let mut pause = Duration::from_micros(200);
-    while !matches!(child::change(pid), Ok(Some(Change::Ended)) | Err(_)) && Instant::now() < deadline {
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
-}
-
 fn wait_for_lock(lock: &std::fs::File, dir: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    while !owned::try_lock(lock)? {
-        if Instant::now() > deadline {
-            return Err(io::Error::new(
-                io::ErrorKind::WouldBlock,
-                format!("{} is locked by another process", dir.display()),
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Ok(())
+    let held = || Ok(owned::try_lock(lock)?.then_some(()));
+    child::look_until(Instant::now() + LOCK_PATIENCE, held)?.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::WouldBlock, format!("{} is locked by another process", dir.display()))
+    })
 }
 
 /// Has a command run as an unprivileged user. A no-op unless we are root.

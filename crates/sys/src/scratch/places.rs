@@ -83,10 +83,7 @@ fn candidates() -> Vec<(PathBuf, bool)> {
 
 /// The control directories in a temporary directory. Others cannot make one that is ours.
 fn in_temporary(dir: &Dir) -> Vec<Dir> {
-    let names = dir.names().unwrap_or_default();
-    names
-        .iter()
-        .filter(|name| owned::is_random_name(name, TEMPORARY))
-        .filter_map(|name| dir.private(name).ok())
-        .collect()
+    let mut names = dir.names().unwrap_or_default();
+    names.retain(|name| owned::is_random_name(name, TEMPORARY));
+    names.iter().filter_map(|name| dir.private(name).ok()).collect()
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::places::{self, LOCK, RUN};
+use crate::child;
 use crate::journal::log::{Log, order};
 use crate::journal::{PREFIXES, Undo};
 use crate::owned::{self, Dir, Trust};
@@ -44,16 +45,13 @@ pub fn sweep_in(root: &Path) -> Vec<String> {
 fn sweep_control(control: &Dir) -> Vec<String> {
     let mut told = Vec::new();
     for name in control.names().unwrap_or_default().iter().filter(|name| owned::is_random_name(name, RUN)) {
-        let deadline = Instant::now() + GUARDIAN_PATIENCE;
-        loop {
-            match reclaim(control, name, "") {
-                Ok(Found::Guarded) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
-                Ok(Found::Left(mut sentences)) => break told.append(&mut sentences),
-                Ok(_) => break,
-                // Its owner, another sweep or its guardian was faster.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => break,
-                Err(e) => break told.push(format!("could not clean up {}: {e}", control.path().join(name).display())),
-            }
+        let look = || reclaim(control, name, "").map(|found| Some(found).filter(|found| *found != Found::Guarded));
+        match child::look_until(Instant::now() + GUARDIAN_PATIENCE, look) {
+            Ok(Some(Found::Left(mut sentences))) => told.append(&mut sentences),
+            Ok(_) => {}
+            // Its owner, another sweep or its guardian was faster.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => told.push(format!("could not clean up {}: {e}", control.path().join(name).display())),
         }
     }
     told
@@ -78,9 +76,8 @@ pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
         Ok(Ok(log)) if log.entries.is_empty() => return without_journal(control, name, &run, who),
         Ok(Ok(log)) => log,
         Ok(Err(sentence)) => {
-            return Ok(Found::Left(vec![format!(
-                "{place} of a killed run is left alone: {sentence}; look at it and remove it"
-            )]));
+            let left = format!("{place} of a killed run is left alone: {sentence}; look at it and remove it");
+            return Ok(Found::Left(vec![left]));
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => return without_journal(control, name, &run, who),
         Err(e) => return Err(e),
