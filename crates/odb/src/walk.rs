@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use fingerpost_sys::beneath::{Kind, Links, Root};
+use fingerpost_sys::beneath::{FileType, Links, Root};
 
 use crate::engine::Keys;
 use crate::path::{MAX_DEPTH, MAX_PATH, shown};
@@ -57,8 +57,8 @@ impl Walk {
             || Error::Engine(format!("{} cannot be listed, or is no directory any more", self.name(table).display()));
         let mut names = listed.ok_or_else(gone)?;
         let flat = self.keys == Keys::Flat;
-        let key = |(name, kind): &(Vec<u8>, Kind)| {
-            [&name[..], if flat && *kind == Kind::Directory { &b"/"[..] } else { &b""[..] }].concat()
+        let key = |(name, kind): &(Vec<u8>, FileType)| {
+            [&name[..], if flat && kind.is_dir() { &b"/"[..] } else { &b""[..] }].concat()
         };
         names.sort_by_cached_key(key);
         names
@@ -67,7 +67,7 @@ impl Walk {
             .collect()
     }
 
-    fn met(&self, path: Vec<u8>, kind: Kind) -> Result<Met> {
+    fn met(&self, path: Vec<u8>, kind: FileType) -> Result<Met> {
         if path.iter().filter(|&&b| b == b'/').count() >= MAX_DEPTH {
             return Err(Error::Path(shown(&path), "it goes through more than 128 directories"));
         }
@@ -75,9 +75,11 @@ impl Walk {
             return Err(Error::Path(shown(&path[..200]), "it is longer than 4095 bytes"));
         }
         let what = match kind {
-            Kind::File | Kind::Directory => return Ok(Met::Taken(Found { path, is_table: kind == Kind::Directory })),
-            Kind::Link => "a symbolic link",
-            Kind::Other => "neither a file nor a directory",
+            FileType::RegularFile | FileType::Directory => {
+                return Ok(Met::Taken(Found { path, is_table: kind.is_dir() }));
+            }
+            FileType::Symlink => "a symbolic link",
+            _ => "neither a file nor a directory",
         };
         Ok(Met::LeftOut(format!("{} is {what} and was left out", self.name(&path).display())))
     }

@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2, statat};
+pub use rustix::fs::FileType;
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2, statat};
 use rustix::io::Errno;
 
 /// Which symbolic links are followed.
@@ -22,32 +23,8 @@ pub enum Links {
     Inside,
 }
 
-/// What stands in a directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Link,
-    /// A FIFO, a socket or a device.
-    Other,
-}
-
-impl From<FileType> for Kind {
-    fn from(kind: FileType) -> Kind {
-        match kind {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Link,
-            _ => Kind::Other,
-        }
-    }
-}
-
-/// Names with what they stand for.
-pub type Names = Vec<(Vec<u8>, Kind)>;
+/// Names in a directory with what they stand for.
+pub type Names = Vec<(Vec<u8>, FileType)>;
 
 /// An open directory.
 #[derive(Debug)]
@@ -80,18 +57,9 @@ impl Root {
         let Some(dir) = self.opened(path, FileType::Directory, OFlags::RDONLY | OFlags::DIRECTORY)? else {
             return Ok(None);
         };
-        let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&dir)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
-            let kind = match entry.file_type() {
-                FileType::Unknown => FileType::from_raw_mode(statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
-                known => known,
-            };
-            names.push((name.to_vec(), kind.into()));
+        let mut names = entries(dir.as_fd())?;
+        for (name, kind) in names.iter_mut().filter(|(_, kind)| *kind == FileType::Unknown) {
+            *kind = FileType::from_raw_mode(statat(&dir, &name[..], AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
         }
         Ok(Some(names))
     }
@@ -121,6 +89,15 @@ impl Root {
             other => other,
         }
     }
+}
+
+/// What is in an open directory. Some file systems do not tell what a name stands for.
+pub(crate) fn entries(dir: BorrowedFd) -> io::Result<Names> {
+    let entries =
+        rustix::fs::Dir::read_from(dir)?.map(|e| e.map(|e| (e.file_name().to_bytes().to_vec(), e.file_type())));
+    let mut names = entries.collect::<Result<Names, Errno>>()?;
+    names.retain(|(name, _)| !matches!(&name[..], b"." | b".."));
+    Ok(names)
 }
 
 /// Opens what lies below a directory, whoever owns the steps of the path: none leads out, and links are followed only
@@ -230,7 +207,10 @@ mod tests {
             assert!(root.is_directory(b"sub").unwrap() && !root.is_directory(b"up").unwrap());
             let mut names = root.list(b"").unwrap().unwrap();
             names.sort_by(|a, b| a.0.cmp(&b.0));
-            assert!(names.contains(&(b"fifo".to_vec(), Kind::Other)) && names.contains(&(b"up".to_vec(), Kind::Link)));
+            assert!(
+                names.contains(&(b"fifo".to_vec(), FileType::Fifo))
+                    && names.contains(&(b"up".to_vec(), FileType::Symlink))
+            );
             assert_eq!(root.list(b"up").unwrap(), None);
         }
     }

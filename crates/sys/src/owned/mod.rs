@@ -66,12 +66,7 @@ impl Dir {
     pub fn own(&self, name: impl AsRef<OsStr>) -> io::Result<Dir> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        let fd = fs::openat(
-            &self.fd,
-            name,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
+        let fd = remove::open(self.fd.as_fd(), name)?;
         let stat = fs::fstat(&fd)?;
         if stat.st_uid != uid() || stat.st_mode & 0o022 != 0 {
             return Err(not_ours(&path, &stat));
@@ -126,8 +121,7 @@ impl Dir {
 
     /// The names of what is in it.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
-        let readable = fs::openat(&self.fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        remove::names(readable.as_fd())
+        remove::names(remove::open(self.fd.as_fd(), ".".as_ref())?.as_fd())
     }
 
     /// Removes what has this name, with all that is in it. Links are removed, not followed.

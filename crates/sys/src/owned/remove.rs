@@ -2,14 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::identity::{Identity, identity, random_name};
+use crate::beneath;
 
 /// How long writers that were killed, or that have just lost their server, may take to end.
 const WRITERS_END: Duration = Duration::from_secs(10);
@@ -65,7 +66,8 @@ fn once(parent: BorrowedFd, name: &OsStr, expected: Option<Identity>) -> Result<
     Ok(Removal::Gone)
 }
 
-fn open(parent: BorrowedFd, name: &OsStr) -> Result<std::os::fd::OwnedFd, Errno> {
+/// Opens a directory for reading, if its name is no link.
+pub fn open(parent: BorrowedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     fs::openat(parent, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
@@ -104,13 +106,5 @@ fn empty(dir: BorrowedFd, top: BorrowedFd, dev: u64, depth: usize) -> Result<(),
 
 /// The names in a directory.
 pub fn names(dir: BorrowedFd) -> io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(OsStr::from_bytes(name).to_owned());
-        }
-    }
-    Ok(names)
+    Ok(beneath::entries(dir)?.into_iter().map(|(name, _)| OsString::from_vec(name)).collect())
 }
