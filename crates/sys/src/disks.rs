@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::procfs::Paths;
 use crate::procfs::mounts::{Mount, mount_of, parse_mountinfo};
@@ -32,7 +32,7 @@ impl Map {
 
     /// The disks that hold a file or directory, or that a block device is (a part of).
     pub fn disks_of(&self, path: &Path) -> Disks {
-        self.below(path, DEEPEST)
+        self.below(path, DEEPEST).unwrap_or_default()
     }
 
     /// The device number of the file system that a file or directory is in; of a block device its own. `None` where it
@@ -42,36 +42,28 @@ impl Map {
         block_number(&real).or_else(|| number(mount_of(&self.mounts, &real)?))
     }
 
-    fn below(&self, path: &Path, left: usize) -> Disks {
-        self.device_of(path).map_or_else(Disks::new, |number| self.under(number, left))
-    }
-
-    fn under(&self, (major, minor): (u32, u32), left: usize) -> Disks {
-        let link = self.paths.path(format!("/sys/dev/block/{major}:{minor}"));
-        fs::canonicalize(link).map_or_else(|_| Disks::new(), |dir| self.under_directory(&dir, left))
+    fn below(&self, path: &Path, left: usize) -> Option<Disks> {
+        let (major, minor) = self.device_of(path)?;
+        self.under(&fs::canonicalize(self.paths.path(format!("/sys/dev/block/{major}:{minor}"))).ok()?, left)
     }
 
     /// The disks under a device, by its directory in sysfs: a partition's is below its disk's, and a volume names what
     /// it is made of.
-    fn under_directory(&self, dir: &Path, left: usize) -> Disks {
-        let Some(left) = left.checked_sub(1) else { return Disks::new() };
+    fn under(&self, dir: &Path, left: usize) -> Option<Disks> {
+        let left = left.checked_sub(1)?;
         if dir.join("partition").exists() {
-            return dir.parent().map_or_else(Disks::new, |disk| self.under_directory(disk, left));
+            return self.under(dir.parent()?, left);
         }
         if let Ok(backing) = fs::read_to_string(dir.join("loop/backing_file")) {
             return self.below(Path::new(backing.trim_end()), left);
         }
-        let slaves: Vec<PathBuf> =
-            fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten().map(|e| e.path()).collect();
-        if slaves.is_empty() {
-            return dir.file_name().map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
+        let mut slaves = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten().peekable();
+        if slaves.peek().is_none() {
+            return Some([dir.file_name()?.to_string_lossy().into_owned()].into());
         }
-        let each = slaves
-            .iter()
-            .map(|slave| fs::canonicalize(slave).map_or_else(|_| Disks::new(), |dir| self.under_directory(&dir, left)));
-        let each: Vec<Disks> = each.collect();
         // One part that is not known could be any disk.
-        if each.iter().any(Disks::is_empty) { Disks::new() } else { each.into_iter().flatten().collect() }
+        let each = slaves.map(|slave| self.under(&fs::canonicalize(slave.path()).ok()?, left));
+        Some(each.collect::<Option<Vec<Disks>>>()?.into_iter().flatten().collect())
     }
 }
 

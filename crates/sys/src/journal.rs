@@ -280,12 +280,9 @@ fn go_on(processes: &[(i32, u64)], boot: &str) -> Result<(), String> {
     if boot != boot_id() {
         return Ok(());
     }
-    let mut result = Ok(());
-    for (pid, _) in processes.iter().filter(|(pid, start)| child::start_time(*pid) == Some(*start)) {
-        result =
-            result.and(child::signal(*pid, libc::SIGCONT).map_err(|e| format!("cannot let process {pid} go on: {e}")));
-    }
-    result
+    let same = processes.iter().filter(|(pid, start)| child::start_time(*pid) == Some(*start));
+    let go_on = |pid| child::signal(pid, libc::SIGCONT).map_err(|e| format!("cannot let process {pid} go on: {e}"));
+    same.map(|(pid, _)| go_on(*pid)).fold(Ok(()), Result::and)
 }
 
 /// Kills a group while its first process lives. Without it the number may be a stranger's; what is left of ours then

@@ -24,17 +24,13 @@ impl Symbols {
 
     /// Parses the file's text. Data symbols, and lines that are none, are left out.
     pub fn parse(text: String) -> Symbols {
-        let mut functions = Vec::new();
-        for line in text.lines() {
+        let function = |line: &str| {
             let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-            let start = name.as_ptr() as usize - text.as_ptr() as usize;
-            functions.push((address, start as u32, name.len() as u32));
-        }
+            let address = u64::from_str_radix(words.next()?, 16).ok()?;
+            let name = words.next().filter(|kind| matches!(*kind, "t" | "T" | "w" | "W")).and(words.next())?;
+            Some((address, (name.as_ptr() as usize - text.as_ptr() as usize) as u32, name.len() as u32))
+        };
+        let mut functions: Vec<_> = text.lines().filter_map(function).collect();
         functions.sort_by_key(|f| f.0);
         Symbols { text, functions }
     }

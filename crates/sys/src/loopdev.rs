@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::procfs::Paths;
 use crate::system::{done, unless};
 
 pub use attach::{Attached, attach};
@@ -73,9 +74,8 @@ fn number_of(device: &Path) -> Option<i32> {
 }
 
 fn numbers() -> Vec<i32> {
-    let names =
-        fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
-    names.filter_map(|name| name.strip_prefix("loop")?.parse().ok()).collect()
+    let names = Paths::system().names("sys/block");
+    names.iter().filter_map(|name| name.strip_prefix("loop")?.parse().ok()).collect()
 }
 
 fn control(request: libc::Ioctl, argument: i32) -> io::Result<i32> {

@@ -66,14 +66,10 @@ impl Taskstats {
     pub fn open() -> io::Result<Taskstats> {
         let mut netlink = Netlink::open(Some(netlink::GENERIC), 16 << 10)?;
         let mut family = None;
-        netlink.ask(
-            GENERIC_CONTROL,
-            REQUEST,
-            &question(CONTROL_GET_FAMILY, CONTROL_FAMILY_NAME, b"TASKSTATS\0"),
-            &mut |body| {
-                family = body.get(4..).and_then(|body| u16_at(named(body, CONTROL_FAMILY_ID)?, 0));
-            },
-        )?;
+        let question = question(CONTROL_GET_FAMILY, CONTROL_FAMILY_NAME, b"TASKSTATS\0");
+        netlink.ask(GENERIC_CONTROL, REQUEST, &question, &mut |body| {
+            family = body.get(4..).and_then(|body| u16_at(named(body, CONTROL_FAMILY_ID)?, 0));
+        })?;
         let family = family
             .ok_or_else(|| io::Error::other("the kernel does not say which netlink family its account of tasks has"))?;
         Ok(Taskstats { netlink, family })
@@ -82,14 +78,10 @@ impl Taskstats {
     /// The delays of a process. Fails with `ESRCH` when there is none, with `EPERM` without the right to ask.
     pub fn delays(&mut self, pid: i32) -> io::Result<Delays> {
         let mut found = None;
-        self.netlink.ask(
-            self.family,
-            REQUEST,
-            &question(TASKSTATS_GET, ATTRIBUTE_TGID, &pid.to_ne_bytes()),
-            &mut |body| {
-                found = body.get(4..).and_then(|body| parse(named(named(body, TYPE_AGGREGATE_TGID)?, TYPE_STATS)?));
-            },
-        )?;
+        let question = question(TASKSTATS_GET, ATTRIBUTE_TGID, &pid.to_ne_bytes());
+        self.netlink.ask(self.family, REQUEST, &question, &mut |body| {
+            found = body.get(4..).and_then(|body| parse(named(named(body, TYPE_AGGREGATE_TGID)?, TYPE_STATS)?));
+        })?;
         found.ok_or_else(|| io::Error::other("the kernel's answer holds no account of the process"))
     }
 }

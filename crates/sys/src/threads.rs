@@ -84,14 +84,8 @@ impl Before {
         if self.boot != child::boot_id() {
             return Ok(());
         }
-        let mut result = Ok(());
-        for w in self.was.iter().filter(|w| w.lives()) {
-            result = result.and(set(w.tid, &w.had));
-        }
-        for (tid, had) in self.made_meanwhile() {
-            result = result.and(set(tid, &had));
-        }
-        result
+        let known = self.was.iter().filter(|w| w.lives()).map(|w| set(w.tid, &w.had)).fold(Ok(()), io::Result::and);
+        self.made_meanwhile().iter().map(|(tid, had)| set(*tid, had)).fold(known, io::Result::and)
     }
 
     /// Threads that were made meanwhile, with what their process or its nearest ancestor had.
@@ -102,14 +96,8 @@ impl Before {
         let roots: Vec<i32> = mains.keys().copied().collect();
         let parents = parents();
         let of = |pid: i32| {
-            let mut at = pid;
-            for _ in 0..DEEPEST {
-                if let Some(w) = mains.get(&at) {
-                    return Some(w.had.clone());
-                }
-                at = *parents.get(&at)?;
-            }
-            None
+            let mut above = std::iter::successors(Some(pid), |at| parents.get(at).copied()).take(DEEPEST);
+            above.find_map(|at| mains.get(&at)).map(|w| w.had.clone())
         };
         let new = |pid: i32| tids(pid).into_iter().filter(|tid| !known.contains(tid)).collect::<Vec<i32>>();
         let changed = |pid: i32, tid: i32| was(pid, tid, &self.to).is_some_and(|now| now.had == self.to);
@@ -173,14 +161,10 @@ fn parents() -> BTreeMap<i32, i32> {
 
 /// These processes and all that descend from them.
 pub fn with_descendants(pids: &[i32]) -> BTreeSet<i32> {
-    let parents = parents();
+    let mut parents = parents();
     let mut all: BTreeSet<i32> = pids.iter().copied().filter(|pid| *pid > 1).collect();
     loop {
-        let more: Vec<i32> = parents
-            .iter()
-            .filter(|(pid, parent)| all.contains(parent) && !all.contains(pid))
-            .map(|(pid, _)| *pid)
-            .collect();
+        let more: Vec<i32> = parents.extract_if(.., |_, parent| all.contains(parent)).map(|(pid, _)| pid).collect();
         if more.is_empty() {
             return all;
         }

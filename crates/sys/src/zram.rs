@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::procfs::Paths;
+
 /// A device that was chosen for us, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -44,10 +46,8 @@ pub fn set_up(choice: Choice, bytes: u64) -> io::Result<()> {
         let made = fs::read_to_string("/sys/class/zram-control/hot_add")?;
         if made.trim().parse() != Ok(choice.number) {
             let _ = fs::write("/sys/class/zram-control/hot_remove", made.trim());
-            return Err(io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                "somebody else is making zram devices at the same time",
-            ));
+            let why = "somebody else is making zram devices at the same time";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         }
     }
     fs::write(attribute(choice.number, "disksize"), bytes.to_string())
@@ -76,9 +76,8 @@ fn size(number: u32) -> Option<u64> {
 }
 
 fn numbers() -> Vec<u32> {
-    let names =
-        fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
-    let mut numbers: Vec<u32> = names.filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect();
+    let names = Paths::system().names("sys/block");
+    let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect();
     numbers.sort_unstable();
     numbers
 }
