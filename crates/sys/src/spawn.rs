@@ -26,7 +26,7 @@ const LAST_SIGNAL: c_int = 64;
 /// A program, and how it is to be started.
 #[derive(Debug)]
 pub struct Spawn {
-    program: CString,
+    /// The program itself is the first.
     args: Vec<CString>,
     env: Vec<(OsString, OsString)>,
     dir: CString,
@@ -54,19 +54,9 @@ impl Spawn {
     /// A text holds a zero byte.
     pub fn new(program: &Path, args: &[String], dir: &Path, fds: [OwnedFd; 3]) -> io::Result<Spawn> {
         let args = args.iter().map(|word| text(OsStr::new(word)));
-        let name = text(program.as_os_str())?;
-        let args = std::iter::once(Ok(name.clone())).chain(args).collect::<io::Result<_>>()?;
-        let dir = text(dir.as_os_str())?;
-        Ok(Spawn {
-            program: name,
-            args,
-            env: std::env::vars_os().collect(),
-            dir,
-            fds,
-            user: None,
-            groups: Vec::new(),
-            mark: None,
-        })
+        let args = std::iter::once(text(program.as_os_str())).chain(args).collect::<io::Result<_>>()?;
+        let (env, dir) = (std::env::vars_os().collect(), text(dir.as_os_str())?);
+        Ok(Spawn { args, env, dir, fds, user: None, groups: Vec::new(), mark: None })
     }
 
     /// Sets a variable of its environment.
@@ -136,20 +126,9 @@ impl Ready<'_> {
     /// # Errors
     /// The kernel's, for the first step that failed, from the clone to the exec. Nothing is left running then.
     pub fn start(mut self) -> io::Result<Started> {
-        let mut job = Job {
-            program: self.spawn.program.as_ptr(),
-            args: self.lists[0].as_ptr(),
-            env: self.lists[1].as_ptr(),
-            dir: self.spawn.dir.as_ptr(),
-            fds: [0, 1, 2].map(|i: usize| self.spawn.fds[i].as_raw_fd()),
-            user: self.spawn.user,
-            groups: &self.spawn.groups,
-            mark: self.spawn.mark,
-            handled: &self.handled,
-            parent: std::process::id() as libc::pid_t,
-            entering: Duration::ZERO,
-            error: 0,
-        };
+        let (spawn, parent) = (self.spawn, std::process::id() as libc::pid_t);
+        let (lists, handled) = (&self.lists, &self.handled);
+        let mut job = Job { spawn, lists, handled, parent, entering: Duration::ZERO, error: 0 };
         let (pid, pidfd) = clone(&mut job, &mut self.stack)?;
         let mut process = Process { pid, fd: pidfd, status: None };
         if job.error != 0 {
@@ -170,14 +149,8 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 
 /// What the child is told, and what it answers. It lives in our memory, which the child sees.
 struct Job<'a> {
-    program: *const c_char,
-    args: *const *const c_char,
-    env: *const *const c_char,
-    dir: *const c_char,
-    fds: [c_int; 3],
-    user: Option<(u32, u32)>,
-    groups: &'a [File],
-    mark: Option<u64>,
+    spawn: &'a Spawn,
+    lists: &'a [Vec<*const c_char>; 2],
     handled: &'a [c_int],
     parent: libc::pid_t,
     entering: Duration,
@@ -231,6 +204,7 @@ extern "C" fn as_child(job: *mut c_void) -> c_int {
 /// Returns only when a step failed; `errno` then says why.
 fn become_program(job: &mut Job) -> Option<()> {
     let done = |answer: c_int| (answer >= 0).then_some(());
+    let (spawn, [args, env]) = (job.spawn, job.lists);
     // SAFETY: system calls on plain numbers and on texts and lists that end in a zero. Those for the user go to the
     // kernel directly, because the library would change every thread that it knows, and those are our parent's.
     unsafe {
@@ -238,19 +212,15 @@ fn become_program(job: &mut Job) -> Option<()> {
             libc::signal(*signal, libc::SIG_DFL);
         }
         done(libc::setpgid(0, 0))?;
-        for (to, from) in job.fds.iter().enumerate() {
-            done(if *from == to as c_int {
-                libc::fcntl(*from, libc::F_SETFD, 0)
-            } else {
-                libc::dup2(*from, to as c_int)
-            })?;
+        for (to, from) in (0..).zip(spawn.fds.iter().map(AsRawFd::as_raw_fd)) {
+            done(if from == to { libc::fcntl(from, libc::F_SETFD, 0) } else { libc::dup2(from, to) })?;
         }
-        done(libc::chdir(job.dir))?;
+        done(libc::chdir(spawn.dir.as_ptr()))?;
         enter(job)?;
-        if let Some(limit) = job.mark {
+        if let Some(limit) = spawn.mark {
             child::set_mark_limit(limit);
         }
-        if let Some((uid, gid)) = job.user {
+        if let Some((uid, gid)) = spawn.user {
             done(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()) as c_int)?;
             done(libc::syscall(libc::SYS_setgid, gid) as c_int)?;
             done(libc::syscall(libc::SYS_setuid, uid) as c_int)?;
@@ -264,19 +234,19 @@ fn become_program(job: &mut Job) -> Option<()> {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-        done(libc::execve(job.program, job.args, job.env))
+        done(libc::execve(args[0], args.as_ptr(), env.as_ptr()))
     }
 }
 
 /// Moves the child into its control groups, and notes how long that took.
 fn enter(job: &mut Job) -> Option<()> {
-    if job.groups.is_empty() {
+    if job.spawn.groups.is_empty() {
         return Some(());
     }
     let begun = Instant::now();
     // SAFETY: system calls on open descriptors and texts that end in a zero byte.
     unsafe {
-        for group in job.groups {
+        for group in &job.spawn.groups {
             (libc::write(group.as_raw_fd(), b"0".as_ptr().cast(), 1) == 1).then_some(())?;
         }
         let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
@@ -313,9 +283,8 @@ impl Process {
         loop {
             match self.reap(0) {
                 Ok(Some(status)) => return Ok(status),
-                Ok(None) => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(e) if e.kind() != io::ErrorKind::Interrupted => return Err(e),
+                _ => {}
             }
         }
     }
