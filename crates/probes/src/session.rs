@@ -302,7 +302,7 @@ impl Session {
     /// What a batch sets up and clears away outside of its timing is counted with it. A partner process is not counted.
     fn count(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
         // Why they cannot be opened is said once for the run, in the host's doubts.
-        let Ok(counters) = Counters::open(Target::SELF_AND_CHILDREN) else { return Ok(()) };
+        let Ok(counters) = Counters::open(Target::WithChildren) else { return Ok(()) };
         let begin = now_ns();
         let mut operations = 0;
         counters.set.switch(true)?;

@@ -87,15 +87,8 @@ impl Scratch {
         let lock = run.new_file(LOCK)?;
         wait_for_lock(&lock, run.path())?;
         let log = Log::create(&run)?;
-        Ok(Scratch {
-            work: PathBuf::new(),
-            control,
-            run: (run, name),
-            log,
-            guardian: None,
-            guarded,
-            _locks: (lock, Vec::new()),
-        })
+        let (work, run, _locks) = (PathBuf::new(), (run, name), (lock, Vec::new()));
+        Ok(Scratch { work, control, run, log, guardian: None, guarded, _locks })
     }
 
     fn with_work_directory(mut self, temporary: &Dir) -> io::Result<Scratch> {

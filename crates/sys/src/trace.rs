@@ -108,11 +108,8 @@ impl Rings {
     /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were
     /// lost.
     pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
-        self.rings
-            .iter_mut()
-            .map(|r| (r.cpu, r))
-            .map(|(cpu, r)| r.with_bytes(|bytes| each_record(cpu, bytes, &mut take)))
-            .sum()
+        let with_cpu = self.rings.iter_mut().map(|r| (r.cpu, r));
+        with_cpu.map(|(cpu, r)| r.with_bytes(|bytes| each_record(cpu, bytes, &mut take))).sum()
     }
 }
 

@@ -55,7 +55,7 @@ fn by_perf(event: &str, size: u64) -> Option<f64> {
 }
 
 fn by_us(event: (Event, Mode), size: u64) -> f64 {
-    let set = EventSet::open(&[event], Target::SELF).unwrap();
+    let set = EventSet::open(&[event], Target::Thread).unwrap();
     set.switch(true).unwrap();
     work(size);
     set.switch(false).unwrap();

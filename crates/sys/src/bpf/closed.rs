@@ -87,10 +87,8 @@ impl Places {
     pub fn count(&self, ports: &[u16], namespace: u32) -> Result<Closed, String> {
         let failed = |e: io::Error| format!("closed connections cannot be counted: {e}");
         if ports.is_empty() || ports.len() > MOST_PORTS {
-            return Err(format!(
-                "closed connections are counted at 1 to {MOST_PORTS} ports, and not at {}",
-                ports.len()
-            ));
+            let asked = ports.len();
+            return Err(format!("closed connections are counted at 1 to {MOST_PORTS} ports, and not at {asked}"));
         }
         let counts = map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], 0, None).map_err(failed)?;
         let program = load(POINT, &program(self, ports, namespace, &counts).0, self.tracepoint)?;

@@ -10,7 +10,6 @@ mod ring;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr;
 
 use self::btf::Btf;
 use self::code::{Code, Recorded, STOPPED, Shared};
@@ -57,11 +56,8 @@ impl Programs {
         let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
         let lost = map(MAP_ARRAY, [4, 8, 1], 0, None).map_err(failed)?;
         let bytes = bytes.next_power_of_two().max(crate::system::page_bytes() as usize);
-        let rings = cpus
-            .iter()
-            .map(|_| map(MAP_RINGBUF, [0, 0, bytes as u32], 0, None))
-            .collect::<io::Result<Vec<_>>>()
-            .map_err(failed)?;
+        let ring = |_| map(MAP_RINGBUF, [0, 0, bytes as u32], 0, None);
+        let rings = cpus.iter().map(ring).collect::<io::Result<Vec<_>>>().map_err(failed)?;
         let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else {
             return Err("no CPU is online".into());
         };
@@ -79,17 +75,8 @@ impl Programs {
         };
         let loaded = wanted.iter().map(program).collect::<Result<Vec<_>, String>>()?;
         let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Programs {
-            loaded,
-            links: Vec::new(),
-            switch,
-            rings,
-            lost,
-            lost_before: 0,
-            of_cpus,
-            cpus: cpus.to_vec(),
-            _array: array,
-        })
+        let (cpus, _array) = (cpus.to_vec(), array);
+        Ok(Programs { loaded, links: Vec::new(), switch, rings, lost, lost_before: 0, of_cpus, cpus, _array })
     }
 
     /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
@@ -132,14 +119,13 @@ impl Programs {
     /// # Errors
     /// What the kernel said.
     pub fn stopped(&self) -> io::Result<Option<u64>> {
-        let mut first: Option<u64> = None;
+        let mut all = Vec::new();
         for &cpu in &self.cpus {
             let mut element = [0u64; CPU_BYTES / 8];
             look_up(&self.of_cpus, cpu as u32, &mut element)?;
-            let at = Some(element[STOPPED / 8]).filter(|at| *at > 0);
-            first = first.into_iter().chain(at).min();
+            all.push(element[STOPPED / 8]);
         }
-        Ok(first)
+        Ok(all.into_iter().filter(|at| *at > 0).min())
     }
 
     /// CPUs that have a ring.
@@ -180,7 +166,7 @@ fn command(number: libc::c_long, attributes: &mut [u64]) -> io::Result<libc::c_l
 
 /// Sets an element of a map; `value` is as long as the map's values are.
 fn update(map: &OwnedFd, key: u32, value: &[u8]) -> io::Result<()> {
-    command(MAP_UPDATE, &mut [map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_ptr() as u64, 0]).map(|_| ())
+    command(MAP_UPDATE, &mut [map.as_raw_fd() as u64, &raw const key as u64, value.as_ptr() as u64, 0]).map(drop)
 }
 
 fn descriptor(rc: libc::c_long) -> OwnedFd {
@@ -197,8 +183,7 @@ fn map(kind: u32, [key, value, entries]: [u32; 3], flags: u32, inner: Option<&Ow
 
 /// Reads an element of a map into `value`, which is as long as the map's values are.
 fn look_up<T>(map: &OwnedFd, key: u32, value: &mut [T]) -> io::Result<()> {
-    command(MAP_LOOKUP, &mut [map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_mut_ptr() as u64, 0])
-        .map(|_| ())
+    command(MAP_LOOKUP, &mut [map.as_raw_fd() as u64, &raw const key as u64, value.as_mut_ptr() as u64, 0]).map(drop)
 }
 
 /// What loads a program of this kind; the code must outlive the call.

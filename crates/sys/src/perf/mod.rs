@@ -67,16 +67,11 @@ pub enum Mode {
 
 /// Whose events count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Whether threads and processes that it creates from now on count, too. Their counts arrive when they end.
-    pub inherit: bool,
-}
-
-impl Target {
+pub enum Target {
     /// The calling thread alone.
-    pub const SELF: Self = Self { inherit: false };
-    /// The calling thread and what it creates.
-    pub const SELF_AND_CHILDREN: Self = Self { inherit: true };
+    Thread,
+    /// Also threads and processes that it creates from now on. Their counts arrive when they end.
+    WithChildren,
 }
 
 /// One counter's state.
@@ -154,7 +149,7 @@ fn open_one(event: Event, mode: Mode, target: Target, leader: i32) -> io::Result
     attr.read_format = (bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING).into();
     attr.set_exclude_hv(1);
     attr.set_disabled((leader < 0).into());
-    attr.set_inherit(target.inherit.into());
+    attr.set_inherit((target == Target::WithChildren).into());
     attr.set_exclude_kernel((mode == Mode::User).into());
     attr.set_exclude_user((mode == Mode::Kernel).into());
     perf_event_open(&attr, 0, ANY, leader).map(File::from)
@@ -221,7 +216,7 @@ impl Counts {
 ///
 /// Some hypervisors let the counters be opened and never move them: only counting shows it.
 pub fn availability() -> Result<(), Refusal> {
-    let counters = Counters::open(Target::SELF)?;
+    let counters = Counters::open(Target::Thread)?;
     let counted = counters.set.switch(true).and_then(|()| {
         (0..10_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000);
         counters.set.switch(false)?;
@@ -230,11 +225,10 @@ pub fn availability() -> Result<(), Refusal> {
     match counted {
         Ok(counts) if counts.user_instructions > 0.0 && counts.user_cycles > 0.0 => Ok(()),
         Ok(_) => Err(Refusal::silent(&Circumstances::read(&Paths::system()))),
-        Err(error) => Err(Refusal::explain(
-            error.raw_os_error().unwrap_or(libc::EBUSY),
-            false,
-            &Circumstances::read(&Paths::system()),
-        )),
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EBUSY);
+            Err(Refusal::explain(errno, false, &Circumstances::read(&Paths::system())))
+        }
     }
 }
 
@@ -303,7 +297,7 @@ mod tests {
 
     #[test]
     fn faults_are_counted_only_while_enabled() {
-        let Some(set) = software(Target::SELF) else { return };
+        let Some(set) = software(Target::Thread) else { return };
         touch_pages(1000);
         assert_eq!(set.read().unwrap()[0].raw, 0);
         set.switch(true).unwrap();
@@ -318,7 +312,7 @@ mod tests {
 
     #[test]
     fn children_count_when_inherited() {
-        let (Some(alone), Some(inherited)) = (software(Target::SELF), software(Target::SELF_AND_CHILDREN)) else {
+        let (Some(alone), Some(inherited)) = (software(Target::Thread), software(Target::WithChildren)) else {
             return;
         };
         alone.switch(true).unwrap();
@@ -335,7 +329,7 @@ mod tests {
         match availability() {
             Err(refusal) => assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty()),
             Ok(_) => {
-                let counters = Counters::open(Target::SELF).unwrap();
+                let counters = Counters::open(Target::Thread).unwrap();
                 counters.set.switch(true).unwrap();
                 (0..100_000u64).fold(1, |sum, n| std::hint::black_box(sum ^ n));
                 counters.set.switch(false).unwrap();
