@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::read::{Hierarchy, throttling};
+use super::read::{Hierarchy, stops};
 use super::{Controller, Hierarchies, Throttling, Version, shares_of_weight};
 use crate::procfs::Paths;
 use crate::system::unless;
@@ -31,8 +31,7 @@ pub enum CgroupError {
     /// Version 2: no place from our group to the root can hand the controllers down.
     #[error(
         "no control group from ours to the root can hand down {0}: version 2 allows it only where no process lives; \
-         start from a \
-         delegated group (`systemd-run --scope -p Delegate=yes …`) or as root outside of a container"
+         start from a delegated group (`systemd-run --scope -p Delegate=yes …`) or as root outside of a container"
     )]
     NotDelegated(String),
     /// The group was made without the controller.
@@ -120,20 +119,15 @@ impl Group {
         let mut wanted: Vec<(&Hierarchy, Vec<Controller>)> = Vec::new();
         for &controller in controllers {
             // Another file system may be mounted over those that the kernel lists.
-            let visible = |h: &&Hierarchy| paths.exists(&h.mount);
-            let hierarchy = hierarchies
-                .of(controller)
-                .filter(visible)
-                .ok_or(CgroupError::NoController(controller.name(Version::V2)))?;
+            let visible = hierarchies.of(controller).filter(|h| paths.exists(&h.mount));
+            let hierarchy = visible.ok_or(CgroupError::NoController(controller.name(Version::V2)))?;
             match wanted.iter_mut().find(|(known, _)| *known == hierarchy) {
                 Some((_, list)) => list.push(controller),
                 None => wanted.push((hierarchy, vec![controller])),
             }
         }
-        let places = wanted
-            .into_iter()
-            .map(|(hierarchy, list)| place(&paths, hierarchy, name, list))
-            .collect::<Result<_, _>>()?;
+        let place = |(hierarchy, list)| place(&paths, hierarchy, name, list);
+        let places = wanted.into_iter().map(place).collect::<Result<_, _>>()?;
         Ok(Self { paths, places, made: false })
     }
 
@@ -179,7 +173,7 @@ impl Group {
 
     fn set(&self, controller: Controller, v1: (&str, String), v2: (&str, String)) -> Result<(), CgroupError> {
         let (directory, version) = self.place(controller)?;
-        let (file, value) = if version == Version::V1 { v1 } else { v2 };
+        let (file, value) = version.either(v1, v2);
         write(&self.paths, &directory.join(file), &value)
     }
 
@@ -190,26 +184,19 @@ impl Group {
         if quota.is_some_and(|us| !(LEAST_QUOTA_US..=1e12).contains(&us)) {
             return Err(CgroupError::Value("a CPU quota is at least 0.01 CPUs".into()));
         }
-        match version {
-            Version::V1 => {
-                write(&self.paths, &directory.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
-                write(&self.paths, &directory.join("cpu.cfs_quota_us"), &quota.map_or("-1".into(), |us| us.to_string()))
-            }
-            Version::V2 => {
-                let quota = quota.map_or("max".into(), |us| us.to_string());
-                write(&self.paths, &directory.join("cpu.max"), &format!("{quota} {PERIOD_US}"))
-            }
+        if version == Version::V1 {
+            write(&self.paths, &directory.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
         }
+        let text = |none: &str| quota.map_or(none.to_owned(), |us| us.to_string());
+        let v2 = format!("{} {PERIOD_US}", text("max"));
+        self.set(Controller::Cpu, ("cpu.cfs_quota_us", text("-1")), ("cpu.max", v2))
     }
 
     /// Sets the weight, 1 to 10 000 with 100 as the usual one; version 1 gets shares in proportion.
     pub fn set_cpu_weight(&self, weight: u64) -> Result<(), CgroupError> {
         let weight = weight.clamp(1, 10_000);
-        self.set(
-            Controller::Cpu,
-            ("cpu.shares", shares_of_weight(weight).to_string()),
-            ("cpu.weight", weight.to_string()),
-        )
+        let shares = shares_of_weight(weight).to_string();
+        self.set(Controller::Cpu, ("cpu.shares", shares), ("cpu.weight", weight.to_string()))
     }
 
     /// Limits memory to bytes, or not with `None`. What is above the new limit is reclaimed at once, which may take its
@@ -256,17 +243,13 @@ impl Group {
 
     /// How often the quota stopped the group; `None` without the CPU controller.
     pub fn throttling(&self) -> Option<Throttling> {
-        throttling(&self.paths, self.place(Controller::Cpu).ok()?.0)
+        stops(&self.paths.read(self.place(Controller::Cpu).ok()?.0.join("cpu.stat")).ok()?)
     }
 
     /// Bytes of memory that are charged to the group; `None` without the memory controller.
     pub fn memory_bytes(&self) -> Option<u64> {
         let (directory, version) = self.place(Controller::Memory).ok()?;
-        self.paths.number(directory.join(if version == Version::V1 {
-            "memory.usage_in_bytes"
-        } else {
-            "memory.current"
-        }))
+        self.paths.number(directory.join(version.either("memory.usage_in_bytes", "memory.current")))
     }
 
     /// Removes the group. Processes still in it go back to where its maker was.
@@ -307,18 +290,14 @@ fn place(paths: &Paths, hierarchy: &Hierarchy, name: &str, controllers: Vec<Cont
     let names: Vec<&str> =
         controllers.iter().filter(|c| **c != Controller::Freezer).map(|c| c.name(Version::V2)).collect();
     for parent in hierarchy.ancestry() {
-        let has = |file: &str| {
+        let missing_in = |file: &str| -> Vec<&str> {
             let list = paths.read(parent.join(file)).unwrap_or_default();
-            names
-                .iter()
-                .copied()
-                .filter(|name| !list.split_ascii_whitespace().any(|n| n == *name))
-                .collect::<Vec<&str>>()
+            names.iter().copied().filter(|name| !list.split_ascii_whitespace().any(|n| n == *name)).collect()
         };
-        let missing = has("cgroup.subtree_control");
+        let missing = missing_in("cgroup.subtree_control");
         // A group with processes hands nothing down, except the true root, which alone has no `cgroup.type`.
         let may_enable = || {
-            has("cgroup.controllers").is_empty()
+            missing_in("cgroup.controllers").is_empty()
                 && (!paths.exists(parent.join("cgroup.type")) || pids_in(&paths.path(&parent)).is_empty())
         };
         if missing.is_empty() || may_enable() {
@@ -337,13 +316,12 @@ fn remove_place(paths: &Paths, place: &Place) -> Result<(), CgroupError> {
             // It may have ended meanwhile; if it could not be moved, the removal below says that the group is busy.
             let _ = write(paths, &place.home.join("cgroup.procs"), &pid.to_string());
         }
-        match fs::remove_dir(&path) {
+        match unless(fs::remove_dir(&path), &[libc::ENOENT]) {
             Ok(()) => break,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            Err(error) => return Err(CgroupError::Io { what: "remove the control group".into(), path, source: error }),
+            Err(source) => return Err(CgroupError::Io { what: "remove the control group".into(), path, source }),
         }
     }
     switch(paths, place, '-')
@@ -364,11 +342,8 @@ fn pids_in(directory: &Path) -> Vec<u32> {
 /// Writes to a file that is there; a control file is never created.
 fn write(paths: &Paths, file: &Path, value: &str) -> Result<(), CgroupError> {
     let path = paths.path(file);
-    let result = fs::OpenOptions::new()
-        .write(true)
-        .truncate(true)
-        .open(&path)
-        .and_then(|mut file| file.write_all(value.as_bytes()));
+    let file = fs::OpenOptions::new().write(true).truncate(true).open(&path);
+    let result = file.and_then(|mut file| file.write_all(value.as_bytes()));
     result.map_err(|source| CgroupError::Io { what: format!("write `{value}` to"), path, source })
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::procfs::mounts::parse_mountinfo;
 use crate::sample;
@@ -106,33 +106,39 @@ fn find_in(texts: impl Iterator<Item = (i32, String)>, group: impl Fn(&str) -> O
 /// it has none of them.
 pub fn directory(group: &Found) -> Option<PathBuf> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let places = parse_mountinfo(&mountinfo).into_iter().filter(|m| m.kind.starts_with("cgroup")).filter_map(|mount| {
-        let below = Path::new(&group.path).strip_prefix(&mount.root).ok()?.to_owned();
-        (!below.components().any(|part| part == Component::ParentDir)).then(|| mount.point.join(below))
-    });
+    let places = parse_mountinfo(&mountinfo)
+        .into_iter()
+        .filter(|m| m.kind.starts_with("cgroup"))
+        .filter_map(|mount| Some(mount.point.join(mount.below(&group.path)?)));
     let known = |dir: &PathBuf| of_directory(dir).iter().filter(|pid| group.pids.contains(pid)).count();
-    places
-        .map(|dir| (known(&dir), dir))
-        .filter(|(known, _)| *known > 0)
-        .max_by_key(|(known, _)| *known)
-        .map(|(_, dir)| dir)
+    let counted = places.map(|dir| (known(&dir), dir)).filter(|(known, _)| *known > 0);
+    counted.max_by_key(|(known, _)| *known).map(|(_, dir)| dir)
 }
 
 /// The processes of a group's directory and of those below it, by `cgroup.procs`. Threads of a process that are in
 /// several groups count where their process is.
 pub fn of_directory(dir: &Path) -> Vec<i32> {
     let mut pids = BTreeSet::new();
-    let mut todo: Vec<(PathBuf, usize)> = vec![(dir.to_owned(), 0)];
-    while let Some((dir, depth)) = todo.pop() {
+    for (dir, _) in tree(dir.to_owned()) {
         let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
         // A process of another name space is written as 0.
         pids.extend(text.lines().filter_map(|line| line.trim().parse::<i32>().ok()).filter(|pid| *pid > 0));
-        if depth < DEEPEST {
-            let below = fs::read_dir(&dir).into_iter().flatten().flatten();
-            todo.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| (e.path(), depth + 1)));
-        }
     }
     pids.into_iter().collect()
+}
+
+/// A group's directory and those of the groups below it, with their paths from there on: its own is empty.
+pub(super) fn tree(root: PathBuf) -> impl Iterator<Item = (PathBuf, String)> {
+    let mut todo = vec![(root, String::new(), 0)];
+    std::iter::from_fn(move || {
+        let (dir, path, depth) = todo.pop()?;
+        if depth < DEEPEST {
+            let below = fs::read_dir(&dir).into_iter().flatten().flatten();
+            let below = below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
+            todo.extend(below.map(|e| (e.path(), format!("{path}/{}", e.file_name().to_string_lossy()), depth + 1)));
+        }
+        Some((dir, path))
+    })
 }
 
 #[cfg(test)]

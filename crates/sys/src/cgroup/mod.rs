@@ -29,6 +29,11 @@ impl Version {
     pub fn number(self) -> u32 {
         self as u32
     }
+
+    /// What belongs to it of two.
+    fn either<T>(self, v1: T, v2: T) -> T {
+        if self == Self::V1 { v1 } else { v2 }
+    }
 }
 
 /// What a control group can limit.

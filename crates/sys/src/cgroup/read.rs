@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Controller, Version};
 use crate::procfs::memory::parse_counters;
-use crate::procfs::mounts::{Mount, parse_mountinfo};
+use crate::procfs::mounts::parse_mountinfo;
 use crate::procfs::{Paths, parse_list};
 
 /// A limit of version 1 at or above this is "none": the kernel writes the largest page-aligned number.
@@ -139,7 +139,10 @@ impl Hierarchies {
                 Version::V1 => mount.kind == "cgroup" && controllers.iter().any(|name| mount.has_option(name)),
                 Version::V2 => mount.kind == "cgroup2",
             })?;
-            Some(Hierarchy { version, own: below_mount(path, mount), controllers, mount: mount.point.clone() })
+            // A bind mount or a name space shows only the part of the tree below the mount's root: a group outside of
+            // it is taken for that root, the nearest that we can read.
+            let own = mount.below(path).unwrap_or_default();
+            Some(Hierarchy { version, own, controllers, mount: mount.point.clone() })
         };
         Self { paths: None, all: cgroup.lines().filter_map(hierarchy).collect() }
     }
@@ -221,7 +224,7 @@ impl Hierarchies {
 
     fn own_weight(&self) -> Option<u64> {
         let hierarchy = self.of(Controller::Cpu)?;
-        let file = if hierarchy.version == Version::V1 { "cpu.shares" } else { "cpu.weight" };
+        let file = hierarchy.version.either("cpu.shares", "cpu.weight");
         self.paths.as_ref()?.number(hierarchy.mount.join(&hierarchy.own).join(file))
     }
 
@@ -231,17 +234,6 @@ impl Hierarchies {
         let own = hierarchy.mount.join(&hierarchy.own);
         let files = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
         files.iter().find_map(|file| paths.value(own.join(file))).filter(|list| parse_list(list).is_some())
-    }
-}
-
-/// Our group's path below the mount point. A bind mount or a name space shows only the part of the tree below the
-/// mount's root; a group outside of it is taken for that root, the nearest that we can read.
-fn below_mount(path: &str, mount: &Mount) -> PathBuf {
-    let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
-    if below.components().any(|part| part == std::path::Component::ParentDir) {
-        PathBuf::new()
-    } else {
-        below.to_owned()
     }
 }
 
@@ -258,22 +250,16 @@ pub(super) fn cpu_quota(paths: &Paths, dir: &Path, version: Version) -> Option<f
 }
 
 fn memory_limit(paths: &Paths, dir: &Path, version: Version) -> Option<u64> {
-    let file = if version == Version::V1 { "memory.limit_in_bytes" } else { "memory.max" };
-    limit(paths, &dir.join(file))
+    limit(paths, &dir.join(version.either("memory.limit_in_bytes", "memory.max")))
 }
 
 fn limit(paths: &Paths, file: &Path) -> Option<u64> {
     paths.number(file).filter(|&n| n < NO_LIMIT)
 }
 
-/// Reads `cpu.stat` of a group.
-pub(super) fn throttling(paths: &Paths, dir: &Path) -> Option<Throttling> {
-    stops(&paths.read(dir.join("cpu.stat")).ok()?)
-}
-
 /// What a group's `cpu.stat` counts of stops: version 1 has `throttled_time` in nanoseconds, version 2
 /// `throttled_usec`.
-fn stops(text: &str) -> Option<Throttling> {
+pub(super) fn stops(text: &str) -> Option<Throttling> {
     let stat = parse_counters(text);
     let nanoseconds = stat.get("throttled_time").map(|&ns| ns as f64 / 1e9);
     let microseconds = stat.get("throttled_usec").map(|&us| us as f64 / 1e6);
@@ -452,11 +438,17 @@ mod tests {
 
     #[test]
     fn a_container_sees_its_part_of_the_tree() {
-        let mount = |root: &str| Mount { root: root.into(), point: "/cg".into(), ..Default::default() };
-        assert_eq!(below_mount("/docker/abc", &mount("/docker/abc")), Path::new(""));
-        assert_eq!(below_mount("/docker/abc/x", &mount("/docker/abc")), Path::new("x"));
-        assert_eq!(below_mount("/elsewhere", &mount("/docker/abc")), Path::new(""));
-        assert_eq!(below_mount("/../../etc", &mount("/")), Path::new(""));
+        let mount =
+            |root: &str| crate::procfs::mounts::Mount { root: root.into(), point: "/cg".into(), ..Default::default() };
+        assert_eq!(mount("/docker/abc").below("/docker/abc"), Some("".into()));
+        assert_eq!(mount("/docker/abc").below("/docker/abc/x"), Some("x".into()));
+        assert_eq!(mount("/docker/abc").below("/elsewhere"), None);
+        assert_eq!(mount("/").below("/../../etc"), None);
+        let elsewhere = Hierarchies::parse("0::/elsewhere", "1 0 0:1 /docker/abc /cg rw - cgroup2 cgroup2 rw");
+        assert_eq!(
+            (elsewhere.all[0].mount.as_path(), elsewhere.all[0].own.as_path()),
+            (Path::new("/cg"), Path::new(""))
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, StatFs, fstatfs, open};
 
 use super::read::Hierarchy;
-use super::{Controller, Hierarchies, Version};
+use super::{Controller, Hierarchies};
 use crate::procfs::{Paths, parse_list};
 
 /// linux/magic.h
@@ -44,12 +44,9 @@ impl Hierarchies {
         let quota = |paths: &Paths, h: &Hierarchy, group: &Path| {
             let dir = h.mount.join(group);
             let cpus = super::read::cpu_quota(paths, &dir, h.version)?;
-            let (file, to) = match h.version {
-                Version::V1 => ("cpu.cfs_quota_us", "-1".to_owned()),
-                Version::V2 => ("cpu.max", "max".to_owned()),
-            };
+            let (file, to) = h.version.either(("cpu.cfs_quota_us", "-1"), ("cpu.max", "max"));
             let was = paths.value(dir.join(file))?;
-            Some((setting(dir.join(file), group, was, to), cpus))
+            Some((setting(dir.join(file), group, was, to.to_owned()), cpus))
         };
         self.groups(Controller::Cpu, quota)
     }
@@ -58,10 +55,7 @@ impl Hierarchies {
     pub fn weights(&self, which: Weights) -> Vec<Setting> {
         self.groups(Controller::Cpu, |paths, h, group| {
             // The usual weight, and the highest one.
-            let (file, usual, most) = match h.version {
-                Version::V1 => ("cpu.shares", 1024, 262_144),
-                Version::V2 => ("cpu.weight", 100, 10_000),
-            };
+            let (file, usual, most) = h.version.either(("cpu.shares", 1024, 262_144), ("cpu.weight", 100, 10_000));
             let file = h.mount.join(group).join(file);
             let was: u64 = (group != Path::new("")).then(|| paths.number(&file)).flatten()?;
             let to = if which == Weights::Lowered { usual } else { most };

@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use super::members::tree;
 use crate::procfs::Paths;
 use crate::procfs::mounts::parse_mountinfo;
 
 /// Groups that are read of one hierarchy: no machine has as many services, and each costs some reads.
 const MOST_GROUPS: usize = 2_000;
-/// Groups within groups that are looked through.
-const DEEPEST: usize = 32;
 
 /// What a group uses by itself; nothing where its controllers do not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,7 +29,7 @@ pub fn all(paths: &Paths) -> BTreeMap<String, Usage> {
     let mut found: BTreeMap<String, Usage> = BTreeMap::new();
     for mount in parse_mountinfo(&paths.read("proc/self/mountinfo").unwrap_or_default()) {
         if mount.kind == "cgroup" || mount.kind == "cgroup2" {
-            hierarchy(paths.path(mount.point.strip_prefix("/").unwrap_or(&mount.point)), &mut found);
+            hierarchy(paths.path(mount.point), &mut found);
         }
     }
     found
@@ -39,21 +38,12 @@ pub fn all(paths: &Paths) -> BTreeMap<String, Usage> {
 /// Reads one hierarchy, and leaves of each group's counters what is its own.
 fn hierarchy(root: PathBuf, found: &mut BTreeMap<String, Usage>) {
     let mut whole: BTreeMap<String, Usage> = BTreeMap::new();
-    let mut todo = vec![(root, String::new(), 0)];
-    while let Some((dir, path, depth)) = todo.pop() {
-        if whole.len() >= MOST_GROUPS {
-            break;
-        }
+    for (dir, path) in tree(root).take(MOST_GROUPS) {
         let usage = read(&dir);
-        if usage == Usage::default() && depth == 0 && !dir.join("cgroup.procs").exists() {
+        if usage == Usage::default() && path.is_empty() && !dir.join("cgroup.procs").exists() {
             return;
         }
-        whole.insert(path.clone(), usage);
-        if depth < DEEPEST {
-            let below =
-                fs::read_dir(&dir).into_iter().flatten().flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
-            todo.extend(below.map(|e| (e.path(), format!("{path}/{}", e.file_name().to_string_lossy()), depth + 1)));
-        }
+        whole.insert(path, usage);
     }
     let mut below: BTreeMap<String, Usage> = BTreeMap::new();
     for (path, usage) in &whole {

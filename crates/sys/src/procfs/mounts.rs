@@ -1,6 +1,6 @@
 //! `/proc/self/mountinfo`.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::Paths;
 
@@ -27,6 +27,12 @@ impl Mount {
     /// Whether an option is among those of the file system or the mount.
     pub fn has_option(&self, name: &str) -> bool {
         self.super_options.split(',').chain(self.options.split(',')).any(|option| option == name)
+    }
+
+    /// Where a directory of the file system is seen below the mount point; `None` where it is not.
+    pub fn below(&self, path: &str) -> Option<PathBuf> {
+        let below = Path::new(path).strip_prefix(&self.root).ok()?;
+        (!below.components().any(|part| part == Component::ParentDir)).then(|| below.to_owned())
     }
 }
 
