@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions, setrlimit, waitid};
+
 use crate::system::{done, unless};
 use crate::{sample, wait};
 
@@ -81,22 +84,15 @@ pub fn mark<'a>(command: &'a mut Command, scratch: &Path) -> &'a mut Command {
 
 /// The limit that is the mark. The directory's name is random, so the number is, too (FNV-1a).
 pub fn mark_limit(scratch: &Path) -> u64 {
-    let hash = scratch
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = scratch.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix);
     // Neither a number that somebody would set by hand nor “unlimited”.
     hash >> 2 | 1 << 61
 }
 
 /// Sets the calling process's limit. Where an even lower one was set the variable must do.
 pub(crate) fn set_mark_limit(limit: u64) {
-    let limit = libc::rlimit64 { rlim_cur: limit, rlim_max: limit };
-    // SAFETY: the structure lives until the call returns.
-    unsafe {
-        libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_LOCKS, &limit, std::ptr::null_mut::<libc::rlimit64>())
-    };
+    let _ = setrlimit(Resource::Locks, Rlimit { current: Some(limit), maximum: Some(limit) });
 }
 
 /// The living processes that carry the mark of this directory, this one left out.
@@ -111,11 +107,9 @@ pub fn marked(scratch: &Path) -> Vec<i32> {
             environment.split(|b| *b == 0).any(|entry| entry == mark)
         }
     };
-    let pids = sample::numbers(Path::new("/proc")).into_iter();
-    pids.filter(|pid| *pid > 1 && *pid != std::process::id() as i32)
-        .filter(carries)
-        .filter(|pid| !is_zombie(*pid))
-        .collect()
+    let mut pids = sample::numbers(Path::new("/proc"));
+    pids.retain(|pid| *pid > 1 && *pid != std::process::id() as i32 && carries(pid) && !is_zombie(*pid));
+    pids
 }
 
 /// The soft limit on file locks in `/proc/PID/limits`; `None` for no limit.
@@ -194,20 +188,9 @@ pub enum Change {
 
 /// Whether a child is stopped or has ended, without waiting for it: it stays to be waited for.
 pub fn change(pid: i32) -> io::Result<Option<Change>> {
-    let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: a zeroed siginfo_t is valid, the kernel writes at most one, and `si_pid` reads the field that waitid
-    // fills in.
-    let (rc, who, code) = unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let rc = libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options);
-        (rc, info.si_pid(), info.si_code)
-    };
-    match (rc, who, code) {
-        (0, 0, _) => Ok(None),
-        (0, _, libc::CLD_STOPPED) => Ok(Some(Change::Stopped)),
-        (0, _, _) => Ok(Some(Change::Ended)),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(Pid::from_raw(pid).ok_or(Errno::CHILD)?), options)?;
+    Ok(status.map(|status| if status.stopped() { Change::Stopped } else { Change::Ended }))
 }
 
 /// Waits for a child until a deadline; `None` when it still runs then.
