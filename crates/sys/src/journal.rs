@@ -31,122 +31,52 @@ const LONGEST_NOTE: u64 = 16 << 10;
 /// How to undo one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "undo", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "what is said of each says what its fields are")]
 pub enum Undo {
-    /// Kill a process group that we started.
-    KillGroup {
-        /// The group, which is the id of its first process.
-        pgid: i32,
-        /// When the first process started, in clock ticks since boot.
-        start: u64,
-        /// The boot it was started in.
-        boot: String,
-    },
+    /// Kill a process group that we started: the id is that of its first process, which started in this boot, so many
+    /// clock ticks after it began.
+    KillGroup { pgid: i32, start: u64, boot: String },
     /// Remove a directory that we made, with all that is in it. [`log::Entry::made`] says which one it is.
-    RemoveDirectory {
-        /// Its path.
-        path: PathBuf,
-    },
+    RemoveDirectory { path: PathBuf },
     /// Remove a file or a directory with all that is in it, within a directory of ours.
-    RemovePath {
-        /// What to remove.
-        path: PathBuf,
-    },
+    RemovePath { path: PathBuf },
     /// Write back what a file of `/proc` or `/sys` held.
-    WriteFile {
-        /// The file.
-        path: PathBuf,
-        /// What it held.
-        content: String,
-    },
-    /// Remove a control group; processes still in it go back to the group of its maker.
-    RemoveGroup {
-        /// One directory of the group, as [`crate::cgroup::Group::places`] tells it.
-        place: crate::cgroup::Place,
-    },
-    /// Remove the segment of shared memory that a PostgreSQL server made.
-    RemoveSegment {
-        /// The server's `postmaster.pid`, whose seventh line has the segment's key and number. A server that ended well
-        /// removed both.
-        note: PathBuf,
-    },
-    /// Kill every process in a control group, whichever process group it went to.
-    KillMembers {
-        /// The control group's directory.
-        directory: PathBuf,
-    },
-    /// Kill every process that carries the mark of this directory (see [`child::mark`]).
-    KillMarked {
-        /// The scratch directory.
-        scratch: PathBuf,
-    },
-    /// Switch off a swap area that we made.
-    SwapOff {
-        /// The file or device.
-        path: PathBuf,
-        /// The UUID in its header: an area with another one is somebody else's.
-        uuid: [u8; 16],
-    },
-    /// Switch on again a swap area of the user's that was switched off at the user's request.
-    SwapOn {
-        /// The file or device.
-        path: PathBuf,
-        /// Its priority; a negative one was the kernel's choice.
-        priority: i32,
-    },
-    /// Take a file of ours away from a loop device.
-    LoopDetach {
-        /// `/dev/loopN`.
-        device: PathBuf,
-        /// The file.
-        backing: PathBuf,
-        /// Whether the device was made for us.
-        remove: bool,
-    },
-    /// Take the limits on a device of ours away again. (Where the device has gone, so have its limits.)
-    Unthrottle {
-        /// The control file.
-        file: PathBuf,
-        /// Major and minor number, such as `7:0`.
-        device: String,
-    },
-    /// Empty a zram device of ours.
-    ZramReset {
-        /// N of `/dev/zramN`.
-        number: u32,
-        /// The size that we gave it: a device of another size is somebody else's.
-        bytes: u64,
-        /// Whether the device was made for us.
-        remove: bool,
-    },
+    WriteFile { path: PathBuf, content: String },
+    /// Remove one directory of a control group, as [`crate::cgroup::Group::places`] tells it; processes still in it go
+    /// back to the group of its maker.
+    RemoveGroup { place: crate::cgroup::Place },
+    /// Remove the segment of shared memory that a PostgreSQL server made. The note is the server's `postmaster.pid`,
+    /// whose seventh line has the segment's key and number. A server that ended well removed both.
+    RemoveSegment { note: PathBuf },
+    /// Kill every process in the control group with this directory, whichever process group it went to.
+    KillMembers { directory: PathBuf },
+    /// Kill every process that carries the mark of this scratch directory (see [`child::mark`]).
+    KillMarked { scratch: PathBuf },
+    /// Switch off a swap area that we made, a file or device with this UUID in its header: an area with another one is
+    /// somebody else's.
+    SwapOff { path: PathBuf, uuid: [u8; 16] },
+    /// Switch on again a swap area of the user's that was switched off at the user's request. A negative priority was
+    /// the kernel's choice.
+    SwapOn { path: PathBuf, priority: i32 },
+    /// Take a file of ours away from a loop device (`/dev/loopN`), and remove the device where it was made for us.
+    LoopDetach { device: PathBuf, backing: PathBuf, remove: bool },
+    /// Take the limits on a device of ours away again, by its major and minor number, such as `7:0`, in a control file.
+    /// (Where the device has gone, so have its limits.)
+    Unthrottle { file: PathBuf, device: String },
+    /// Empty a zram device of ours by its N of `/dev/zramN`, and remove it where it was made for us. A device of another
+    /// size than we gave it is somebody else's.
+    ZramReset { number: u32, bytes: u64, remove: bool },
     /// Unmount a file system that we mounted on a directory of ours.
-    Unmount {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Write back what a setting of a control group was, for the time of an experiment.
-    GroupSetting {
-        /// The control file.
-        file: PathBuf,
-        /// What it held.
-        content: String,
-    },
+    Unmount { path: PathBuf },
+    /// Write back what a control file of a group held, for the time of an experiment.
+    GroupSetting { file: PathBuf, content: String },
     /// Give threads back their nice values or CPUs, for the time of an experiment.
-    Threads {
-        /// As they were.
-        before: threads::Before,
-    },
+    Threads { before: threads::Before },
     /// Give the scheduler's group of a session back its nice value, for the time of an experiment.
-    Autogroup {
-        /// As it was.
-        before: Autogroup,
-    },
-    /// Let processes of ours go on that were stopped for the time of an experiment.
-    Continue {
-        /// The processes, each with the time when it started, in clock ticks after boot.
-        processes: Vec<(i32, u64)>,
-        /// The boot they were started in.
-        boot: String,
-    },
+    Autogroup { before: Autogroup },
+    /// Let processes of ours go on that were stopped for the time of an experiment, each with the time when it started,
+    /// in clock ticks after this boot began.
+    Continue { processes: Vec<(i32, u64)>, boot: String },
 }
 
 impl fmt::Display for Undo {
@@ -212,15 +142,14 @@ impl Undo {
     /// Undoes the change, or says in a sentence why it could not be undone. `areas` are the directories of the same
     /// journal.
     pub fn apply(&self, areas: &Areas) -> Result<(), String> {
+        let cannot = |what: fmt::Arguments, result: io::Result<()>| result.map_err(|e| format!("cannot {what}: {e}"));
         match self {
             Undo::KillGroup { pgid, start, boot } => kill_group(*pgid, *start, boot),
             Undo::RemoveDirectory { path } => remove_area(areas, path),
-            Undo::RemovePath { path } => {
-                remove_within(areas, path).map_err(|e| format!("cannot remove {}: {e}", path.display()))
-            }
+            Undo::RemovePath { path } => cannot(format_args!("remove {}", path.display()), remove_within(areas, path)),
             Undo::RemoveSegment { note } => remove_segment(areas, note),
             Undo::WriteFile { path, content } => {
-                fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display()))
+                cannot(format_args!("restore {}", path.display()), fs::write(path, content))
             }
             Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
             Undo::KillMembers { directory } => child::kill_all(|| child::members(directory))
@@ -233,7 +162,7 @@ impl Undo {
             Undo::SwapOn { path, priority } => swap::on(path, *priority)
                 .map_err(|e| format!("cannot switch the swap area {} on again: {e}", path.display())),
             Undo::LoopDetach { device, backing, remove } => {
-                loopdev::detach(device, backing, *remove).map_err(|e| format!("cannot free {}: {e}", device.display()))
+                cannot(format_args!("free {}", device.display()), loopdev::detach(device, backing, *remove))
             }
             Undo::Unthrottle { file, device } => {
                 unless(fs::write(file, format!("{device} 0")), &[libc::ENODEV, libc::ENOENT])
@@ -243,17 +172,11 @@ impl Undo {
                 zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
                     .map_err(|e| format!("cannot empty /dev/zram{number}: {e}"))
             }
-            Undo::Unmount { path } => {
-                unmount(areas, path).map_err(|e| format!("cannot unmount {}: {e}", path.display()))
-            }
+            Undo::Unmount { path } => cannot(format_args!("unmount {}", path.display()), unmount(areas, path)),
             Undo::GroupSetting { file, content } => unless(write_setting(file, content), &[libc::ENOENT])
                 .map_err(|e| format!("cannot restore {}: {e}", file.display())),
-            Undo::Threads { before } => {
-                before.restore().map_err(|e| format!("cannot give threads back what they had: {e}"))
-            }
-            Undo::Autogroup { before } => {
-                before.restore().map_err(|e| format!("cannot give a session back its nice value: {e}"))
-            }
+            Undo::Threads { before } => cannot(format_args!("give threads back what they had"), before.restore()),
+            Undo::Autogroup { before } => cannot(format_args!("give a session back its nice value"), before.restore()),
             Undo::Continue { processes, boot } => go_on(processes, boot),
         }
     }
@@ -308,10 +231,10 @@ fn remove_area(areas: &Areas, path: &Path) -> Result<(), String> {
         None => parent.remove_empty(name).map_err(trouble),
         Some(made) => match parent.remove(name, Some(made)).map_err(trouble)? {
             Removal::Gone => Ok(()),
-            Removal::Replaced => Err(format!(
-                "{} has become another directory than the one that we made, and is left alone",
-                path.display()
-            )),
+            Removal::Replaced => {
+                let path = path.display();
+                Err(format!("{path} has become another directory than the one that we made, and is left alone"))
+            }
         },
     }
 }
