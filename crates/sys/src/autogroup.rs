@@ -36,9 +36,6 @@ impl Autogroup {
     }
 
     /// Gives it back what it had. Nothing is to be done where the process has ended.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn restore(&self) -> io::Result<()> {
         let same = self.boot == child::boot_id() && child::start_time(self.pid) == Some(self.started);
         if same { self.set(self.nice) } else { Ok(()) }

@@ -237,9 +237,6 @@ pub fn run_bounded(command: &mut Command, deadline: Instant) -> io::Result<Outpu
 }
 
 /// The same, with this as its standard input.
-///
-/// # Errors
-/// As above.
 pub fn run_bounded_on(command: &mut Command, input: Stdio, deadline: Instant) -> io::Result<Output> {
     command.process_group(0).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;

@@ -1,6 +1,7 @@
 //! Thin safe wrappers over the kernel. `unsafe` lives here and in the probes, nowhere else.
 //!
 //! Parsers take text, so that they are tested on made-up `/proc` files; readers that open the files stand beside them.
+//! An `io::Error` is what the kernel said, where a function says no more of it.
 
 pub mod affinity;
 pub mod audit;

@@ -68,9 +68,6 @@ impl Cold {
     }
 
     /// Puts all pages out of memory. What was written to the file must have been synced.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn forget(&self) -> io::Result<()> {
         let Mapping { start, length } = self.mapping;
         // SAFETY: the range is our own mapping of a file; pages that are taken out of it are read again when touched.

@@ -45,9 +45,6 @@ fn is_shaper(body: &[u8]) -> bool {
 }
 
 /// The number of the network name space that the calling thread is in.
-///
-/// # Errors
-/// What the kernel said.
 pub fn namespace() -> io::Result<u32> {
     fs::metadata("/proc/thread-self/ns/net").map(|space| space.ino() as u32)
 }

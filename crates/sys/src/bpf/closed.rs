@@ -45,9 +45,6 @@ pub struct Counts {
 
 impl Closed {
     /// As of now, since it began.
-    ///
-    /// # Errors
-    /// What the kernel said.
     pub fn counts(&self) -> io::Result<Counts> {
         let mut value = [0u64; 2];
         look_up(&self.counts, 0, &mut value)?;

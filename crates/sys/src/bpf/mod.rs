@@ -99,9 +99,6 @@ impl Programs {
     }
 
     /// Stops them; what the rings hold stays.
-    ///
-    /// # Errors
-    /// What the kernel said.
     pub fn disable(&mut self) -> io::Result<()> {
         update(&self.switch, 0, &0u32.to_ne_bytes())
     }
@@ -115,9 +112,6 @@ impl Programs {
 
     /// When the first record did not fit since [`Programs::enable`], in nanoseconds on the monotonic clock: nothing is
     /// missing before.
-    ///
-    /// # Errors
-    /// What the kernel said.
     pub fn stopped(&self) -> io::Result<Option<u64>> {
         let mut all = Vec::new();
         for &cpu in &self.cpus {

@@ -68,9 +68,6 @@ impl HardwareSampler {
     }
 
     /// Lets samples flow, or stops them; what the rings hold stays.
-    ///
-    /// # Errors
-    /// What the kernel said.
     pub fn switch(&self, on: bool) -> io::Result<()> {
         self.rings.iter().flat_map(|(_, ring)| &ring.events).try_for_each(|event| switch(event, on, 0))
     }

@@ -136,17 +136,11 @@ impl StackSampler {
     }
 
     /// Lets samples flow, or stops them; what the rings hold stays.
-    ///
-    /// # Errors
-    /// What the kernel said.
     pub fn switch(&self, on: bool) -> io::Result<()> {
         self.each(|event| switch(event, on, 0))
     }
 
     /// Samples one in so many times from now on.
-    ///
-    /// # Errors
-    /// What the kernel said.
     pub fn one_in(&self, n: u64) -> io::Result<()> {
         let period = n.max(1);
         self.each(|event| ioctl(event, bindings::PERIOD, std::ptr::from_ref(&period) as usize))
