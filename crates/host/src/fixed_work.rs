@@ -157,11 +157,8 @@ pub fn evaluate(samples: &[Samples]) -> FixedWork {
     let floors = cpus.iter().map(|cpu| cpu.undisturbed_ns);
     let (fastest, slowest) = (floors.clone().fold(f64::INFINITY, f64::min), floors.fold(0.0, f64::max));
     // Every piece in units of its CPU's undisturbed one, so that CPUs of different speed are no noise.
-    let relative: Vec<f64> = measured
-        .iter()
-        .zip(&cpus)
-        .flat_map(|(samples, cpu)| samples.pieces.iter().map(|p| (p.ns as f64).max(1.0) / cpu.undisturbed_ns))
-        .collect();
+    let pieces = measured.iter().zip(&cpus).flat_map(|(samples, cpu)| samples.pieces.iter().map(move |p| (p, cpu)));
+    let relative: Vec<f64> = pieces.map(|(p, cpu)| (p.ns as f64).max(1.0) / cpu.undisturbed_ns).collect();
     let all = (!relative.is_empty()).then(|| Steadiness {
         cpu: None,
         undisturbed_ns: fastest,

@@ -103,12 +103,8 @@ pub(crate) fn preemption(paths: &Paths, config: &Config) -> Option<String> {
     let asked = || {
         cmdline.split_ascii_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back().map(str::to_owned)
     };
-    let by_version = || match () {
-        () if has("PREEMPT_RT") => Some("rt".to_owned()),
-        () if has("PREEMPT_DYNAMIC") => Some("dynamic".to_owned()),
-        () if has("PREEMPT") => Some("full".to_owned()),
-        () => None,
-    };
+    let models = [("PREEMPT_RT", "rt"), ("PREEMPT_DYNAMIC", "dynamic"), ("PREEMPT", "full")];
+    let by_version = || models.iter().find(|(word, _)| has(word)).map(|(_, model)| (*model).to_owned());
     told.or_else(|| asked().filter(|_| has("PREEMPT_DYNAMIC")))
         .or_else(|| config.preemption().map(str::to_owned))
         .or_else(by_version)

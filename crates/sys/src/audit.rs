@@ -5,6 +5,7 @@ use std::io;
 use rustix::net::netlink;
 
 use crate::netlink::{Netlink, REQUEST, REQUEST_DUMP, u32_at};
+use crate::system::unless;
 
 const GET: u16 = 1000;
 const LIST_RULES: u16 = 1013;
@@ -18,11 +19,8 @@ const PATIENCE_S: u64 = 2;
 /// # Errors
 /// What the kernel said: it needs `CAP_AUDIT_CONTROL` in the first name spaces.
 pub fn rules() -> io::Result<usize> {
-    let mut audit = match Netlink::open(Some(netlink::AUDIT), LARGEST_ANSWER) {
-        Ok(audit) => audit,
-        Err(e) if e.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(0),
-        Err(e) => return Err(e),
-    };
+    let audit = Netlink::open(Some(netlink::AUDIT), LARGEST_ANSWER).map(Some);
+    let Some(mut audit) = unless(audit, &[libc::EPROTONOSUPPORT])? else { return Ok(0) };
     audit.give_up_after(PATIENCE_S)?;
     let mut on = None;
     audit.ask(GET, REQUEST, &[], &mut |status| on = enabled(status))?;

@@ -117,11 +117,6 @@ fn parse_lock_limit(limits: &str) -> Option<u64> {
     limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The process group of a process.
-pub fn group_of(pid: i32) -> Option<i32> {
-    sample::process(pid).map(|stat| stat.group)
-}
-
 /// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time
 /// round.
 pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
@@ -198,14 +193,11 @@ pub fn wait_deadline(child: &mut Child, deadline: Instant) -> io::Result<Option<
     look_until(deadline, || child.try_wait())
 }
 
-/// Looks again and again, ever more rarely, until there is something to see or the deadline comes.
-pub(crate) fn look_until<T>(
-    deadline: Instant,
-    mut look: impl FnMut() -> io::Result<Option<T>>,
-) -> io::Result<Option<T>> {
+/// Looks again and again, ever more rarely, until there is something to see, or until this time.
+pub(crate) fn look_until<T>(end: Instant, mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<Option<T>> {
     let mut pause = Duration::from_micros(200);
     loop {
-        let (seen, left) = (look()?, deadline.saturating_duration_since(Instant::now()));
+        let (seen, left) = (look()?, end.saturating_duration_since(Instant::now()));
         if seen.is_some() || left.is_zero() {
             return Ok(seen);
         }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::owned;
+use crate::system::there;
 
 /// Removes a directory of ours, in a directory that nobody else can write to, with all that is in it; one that is not
 /// there is no error. Links in it are removed and not followed. Writers that were killed get ten seconds to end.
@@ -14,10 +15,7 @@ pub fn remove_tree(dir: &Path) -> io::Result<()> {
     let (Some(name), parent) = (dir.file_name(), File::open(parent)) else {
         return Err(io::ErrorKind::InvalidFilename.into());
     };
-    match parent {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        parent => owned::remove_in(parent?.as_fd(), name, None).map(drop),
-    }
+    there(parent)?.map_or(Ok(()), |parent| owned::remove_in(parent.as_fd(), name, None).map(drop))
 }
 
 #[cfg(test)]

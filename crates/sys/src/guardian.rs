@@ -10,7 +10,7 @@
 //! ([`crate::journal::Undo::is_brief`]) although the run lives; undoing it once more does no harm.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs;
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -113,10 +113,7 @@ fn stand_apart() {
             unsafe { libc::close(fd) };
         });
     }
-    let _ = File::options()
-        .write(true)
-        .open("/proc/self/oom_score_adj")
-        .and_then(|mut file| file.write_all(OOM_SCORE.as_bytes()));
+    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
 }
 
 /// Sleeps until the maker ends. One that ends in order sends a byte before it closes its end. Calls `late` when a

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::autogroup::Autogroup;
 use crate::cgroup::write_setting;
 use crate::owned::{self, Dir, Identity, Removal, Trust};
-use crate::system::unless;
+use crate::system::{there, unless};
 use crate::{child, loopdev, swap, threads, zram};
 
 pub use crate::child::boot_id;
@@ -130,10 +130,8 @@ impl Areas {
         let outside = || io::Error::new(io::ErrorKind::PermissionDenied, "it is in no directory of ours");
         let (area, _) = self.find(path).ok_or_else(outside)?;
         let (Some(parent), Some(name)) = (area.path.parent(), area.path.file_name()) else { return Err(outside()) };
-        let dir = match Dir::open(parent, Trust::Caller).and_then(|parent| parent.own(name)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
+        let opened = there(Dir::open(parent, Trust::Caller).and_then(|parent| parent.own(name)))?;
+        let Some(dir) = opened else { return Ok(None) };
         Ok((Some(dir.identity()?) == area.made).then_some(dir))
     }
 }
@@ -222,10 +220,8 @@ fn remove_area(areas: &Areas, path: &Path) -> Result<(), String> {
     let (Some((area, _)), Some(parent), Some(name)) = (areas.find(path), path.parent(), path.file_name()) else {
         return Err(format!("{} is no directory of ours", path.display()));
     };
-    let parent = match Dir::open(parent, Trust::Caller) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(trouble)?,
-    };
+    let parent = there(Dir::open(parent, Trust::Caller)).map_err(trouble)?;
+    let Some(parent) = parent else { return Ok(()) };
     match area.made {
         // It was not yet used: what is not empty is not ours.
         None => parent.remove_empty(name).map_err(trouble),

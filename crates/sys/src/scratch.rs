@@ -24,6 +24,7 @@ use crate::guardian::Guardian;
 use crate::journal::log::Log;
 use crate::journal::{self, Undo};
 use crate::owned::{self, Dir, Trust};
+use crate::sample;
 
 use places::{LOCK, RUN};
 pub(crate) use sweep::{Found, reclaim};
@@ -221,8 +222,8 @@ impl Scratch {
             child::signal_group(pgid, libc::SIGKILL).map_err(trouble)?;
             server.child.wait().map_err(trouble)?;
         } else {
-            let rest =
-                || child::marked(&self.work).into_iter().filter(|pid| child::group_of(*pid) == Some(pgid)).collect();
+            let of_group = |pid: &i32| sample::process(*pid).is_some_and(|process| process.group == pgid);
+            let rest = || child::marked(&self.work).into_iter().filter(of_group).collect();
             child::kill_all(rest).map_err(trouble)?;
         }
         self.log.strike(server.ticket.0).map_err(|e| format!("cannot write the journal: {e}"))

@@ -32,6 +32,11 @@ pub(crate) fn unless<T: Default>(result: io::Result<T>, well: &[i32]) -> io::Res
     }
 }
 
+/// What was found, if it is there.
+pub(crate) fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    unless(result.map(Some), &[libc::ENOENT])
+}
+
 /// A new descriptor that such a call gave.
 ///
 /// # Safety

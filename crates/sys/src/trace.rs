@@ -271,12 +271,7 @@ pub(crate) fn timed(mut attr: perf_event_attr) -> perf_event_attr {
 }
 
 /// Opens an event of a thread (0 is the calling one) on a CPU, in the group of this leader.
-pub(crate) fn perf_event_open(
-    attr: &perf_event_attr,
-    thread: libc::c_int,
-    cpu: libc::c_int,
-    leader: libc::c_int,
-) -> io::Result<OwnedFd> {
+pub(crate) fn perf_event_open(attr: &perf_event_attr, thread: i32, cpu: i32, leader: i32) -> io::Result<OwnedFd> {
     // The kernel writes the size that it expects into what it does not take.
     let (mut attr, flags) = (*attr, bindings::PERF_FLAG_FD_CLOEXEC.into());
     // SAFETY: the attr is initialised and outlives the call; the rest are plain numbers. The kernel makes a new

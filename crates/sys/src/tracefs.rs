@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::system::there;
+
 /// Where tracefs may be mounted, the usual place first.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
@@ -41,11 +43,8 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
             tracepoint.id = id.trim().parse().ok()?;
         } else if let Some(rest) = line.strip_prefix("field:") {
             let mut parts = rest.split(';').map(str::trim);
-            let name = parts
-                .next()?
-                .rsplit(' ')
-                .next()?
-                .trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
+            let name = parts.next()?.rsplit(' ').next()?;
+            let name = name.trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
             let number = |key: &str| parts.clone().find_map(|part| part.strip_prefix(key))?.parse().ok();
             tracepoint.fields.insert(name.to_owned(), (number("offset:")?, number("size:")?));
         }
@@ -132,13 +131,9 @@ fn costs(event: &str) -> bool {
 fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
     let read = |name: &&str| {
         let path: PathBuf = mount.join("events").join(name).join("format");
-        match fs::read_to_string(&path) {
-            Ok(text) => parse_format(&text)
-                .map(Some)
-                .ok_or_else(|| format!("{} is not the description of a tracepoint", path.display())),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(format!("cannot read {}: {e}", path.display())),
-        }
+        let text = there(fs::read_to_string(&path)).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        let wrong = || format!("{} is not the description of a tracepoint", path.display());
+        text.map(|text| parse_format(&text).ok_or_else(wrong)).transpose()
     };
     names.iter().map(read).collect()
 }

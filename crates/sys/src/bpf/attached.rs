@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::{command, descriptor};
+use crate::system::there;
 
 const PROG_GET_NEXT_ID: libc::c_long = 11;
 const PROG_GET_FD_BY_ID: libc::c_long = 13;
@@ -49,15 +50,12 @@ fn each(next: libc::c_long, open: libc::c_long, mut take: impl FnMut(Info)) -> i
     let mut id = 0u32;
     loop {
         let mut attributes = [u64::from(id), 0];
-        match command(next, &mut attributes) {
-            Ok(_) => id = (attributes[0] >> 32) as u32,
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
-            Err(e) => return Err(e),
+        if there(command(next, &mut attributes))?.is_none() {
+            return Ok(());
         }
-        match command(open, &mut [u64::from(id), 0]).map(descriptor) {
-            Ok(object) => take(info(&object)?),
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
-            Err(e) => return Err(e),
+        id = (attributes[0] >> 32) as u32;
+        if let Some(object) = there(command(open, &mut [u64::from(id), 0]).map(descriptor))? {
+            take(info(&object)?);
         }
     }
 }

@@ -231,9 +231,8 @@ impl Group {
 
     /// Moves a process with all its threads into the group. What it creates from now on is in the group as well.
     pub fn add_pid(&self, pid: u32) -> Result<(), CgroupError> {
-        self.places
-            .iter()
-            .try_for_each(|place| write(&self.paths, &place.directory.join("cgroup.procs"), &pid.to_string()))
+        let move_to = |place: &Place| write(&self.paths, &place.directory.join("cgroup.procs"), &pid.to_string());
+        self.places.iter().try_for_each(move_to)
     }
 
     /// The processes in the group.

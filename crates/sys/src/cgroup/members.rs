@@ -106,10 +106,8 @@ fn find_in(texts: impl Iterator<Item = (i32, String)>, group: impl Fn(&str) -> O
 /// it has none of them.
 pub fn directory(group: &Found) -> Option<PathBuf> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let places = parse_mountinfo(&mountinfo)
-        .into_iter()
-        .filter(|m| m.kind.starts_with("cgroup"))
-        .filter_map(|mount| Some(mount.point.join(mount.below(&group.path)?)));
+    let mounts = parse_mountinfo(&mountinfo).into_iter().filter(|m| m.kind.starts_with("cgroup"));
+    let places = mounts.filter_map(|mount| Some(mount.point.join(mount.below(&group.path)?)));
     let known = |dir: &PathBuf| of_directory(dir).iter().filter(|pid| group.pids.contains(pid)).count();
     let counted = places.map(|dir| (known(&dir), dir)).filter(|(known, _)| *known > 0);
     counted.max_by_key(|(known, _)| *known).map(|(_, dir)| dir)

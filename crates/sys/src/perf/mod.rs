@@ -132,9 +132,8 @@ impl EventSet {
 
     /// Starts counting, from where it stood, or stops it.
     pub fn switch(&self, on: bool) -> io::Result<()> {
-        self.leaders
-            .iter()
-            .try_for_each(|leader| switch(&self.counters[*leader], on, bindings::PERF_IOC_FLAG_GROUP as usize))
+        let group = bindings::PERF_IOC_FLAG_GROUP as usize;
+        self.leaders.iter().try_for_each(|leader| switch(&self.counters[*leader], on, group))
     }
 
     /// Reads every counter, in the order in which they were opened.

@@ -27,13 +27,12 @@ impl Circumstances {
     pub fn read(paths: &Paths) -> Self {
         let status = Status::parse(&paths.read("proc/self/status").unwrap_or_default());
         let cpuinfo = paths.read("proc/cpuinfo").unwrap_or_default();
+        let has_hypervisor = |l: &str| l.starts_with("flags") && l.split_ascii_whitespace().any(|f| f == "hypervisor");
         Self {
             paranoid: paths.number("proc/sys/kernel/perf_event_paranoid"),
             capable: status.has_capability(CAP_SYS_ADMIN) || status.has_capability(CAP_PERFMON),
             filtered: status.seccomp == Some(2),
-            virtual_machine: cpuinfo
-                .lines()
-                .any(|l| l.starts_with("flags") && l.split_ascii_whitespace().any(|f| f == "hypervisor")),
+            virtual_machine: cpuinfo.lines().any(has_hypervisor),
         }
     }
 }
@@ -85,8 +84,7 @@ impl Refusal {
             libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV if on.virtual_machine => Self::new(
                 "this virtual machine has no counters",
                 "give the guest a virtual PMU (QEMU/KVM: -cpu host,pmu=on; libvirt: <pmu state='on'/>; VMware: \
-                 vpmc.enable=TRUE; a cloud: a \
-                 bare-metal or whole-socket size)",
+                 vpmc.enable=TRUE; a cloud: a bare-metal or whole-socket size)",
             ),
             libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV => Self::new(
                 "the kernel knows no hardware counters of this CPU",

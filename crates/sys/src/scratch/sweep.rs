@@ -10,6 +10,7 @@ use crate::child;
 use crate::journal::log::{Log, order};
 use crate::journal::{PREFIXES, Undo};
 use crate::owned::{self, Dir, Trust};
+use crate::system::there;
 
 /// A directory without a journal is being made, or its maker was killed meanwhile. Making takes milliseconds.
 const MAKING: Duration = Duration::from_secs(60);
@@ -61,10 +62,7 @@ fn sweep_control(control: &Dir) -> Vec<String> {
 /// descriptor. `who` is left in the lock, so that others know who is at work.
 pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
     let run = control.private(name)?;
-    let mut lock = match run.file(LOCK) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return without_journal(control, name, &run, who),
-        other => other?,
-    };
+    let Some(mut lock) = there(run.file(LOCK))? else { return without_journal(control, name, &run, who) };
     if !owned::try_lock(&lock)? {
         let mut holder = String::new();
         (&lock).take(16).read_to_string(&mut holder)?;
@@ -72,15 +70,13 @@ pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
     }
     lock.write_all(who.as_bytes())?;
     let place = run.path().display();
-    let mut log = match Log::open(&run) {
-        Ok(Ok(log)) if log.entries.is_empty() => return without_journal(control, name, &run, who),
-        Ok(Ok(log)) => log,
-        Ok(Err(sentence)) => {
+    let mut log = match there(Log::open(&run))? {
+        Some(Ok(log)) if !log.entries.is_empty() => log,
+        Some(Ok(_)) | None => return without_journal(control, name, &run, who),
+        Some(Err(sentence)) => {
             let left = format!("{place} of a killed run is left alone: {sentence}; look at it and remove it");
             return Ok(Found::Left(vec![left]));
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return without_journal(control, name, &run, who),
-        Err(e) => return Err(e),
     };
     let mut sentences = Vec::new();
     for n in order(&log.entries) {

@@ -88,7 +88,12 @@ fn a_server_that_was_stopped_is_in_the_journal_no_more() {
     let pgid = server.pid();
     scratch.stop(server).unwrap();
     assert_eq!(scratch.log.entries.len(), entries - 1);
-    let rest = || child::marked(scratch.path()).into_iter().filter(|pid| child::group_of(*pid) == Some(pgid)).count();
+    let rest = || {
+        child::marked(scratch.path())
+            .into_iter()
+            .filter(|pid| sample::process(*pid).is_some_and(|p| p.group == pgid))
+            .count()
+    };
     let deadline = Instant::now() + Duration::from_secs(10);
     while rest() > 0 {
         assert!(Instant::now() < deadline, "the group lives on");
