@@ -40,15 +40,12 @@ fn evaluate(stated: Duration, mut steps: Vec<f64>, mut late: Vec<f64>) -> Timer 
     steps.sort_by(f64::total_cmp);
     late.sort_by(f64::total_cmp);
     let middle = |sorted: &[f64]| sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+    let mean = steps.iter().sum::<f64>() / steps.len().max(1) as f64;
     Timer {
         stated_ns: stated.as_nanos() as u64,
         step_ns: steps.iter().copied().find(|step| *step > 0.0).unwrap_or(0.0),
         // A clock coarser than a reading answers the same many times: the mean still tells the cost.
-        reading_ns: if middle(&steps) > 0.0 {
-            middle(&steps)
-        } else {
-            steps.iter().sum::<f64>() / steps.len().max(1) as f64
-        },
+        reading_ns: if middle(&steps) > 0.0 { middle(&steps) } else { mean },
         late_ns: middle(&late),
         latest_ns: late.last().copied().unwrap_or(0.0),
     }

@@ -109,9 +109,15 @@ impl Mapping {
         }
     }
 
-    /// Memory of this process alone that is zero until it is touched.
-    pub(crate) fn nameless(length: usize) -> io::Result<Mapping> {
-        Mapping::new(None, length, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)
+    /// Memory of this process alone that is zero until it is touched; on request in huge pages, where the kernel gives
+    /// them to those that ask. One without them refuses the advice, and all stays as it was.
+    pub(crate) fn nameless(length: usize, huge: bool) -> io::Result<Mapping> {
+        let mapping = Mapping::new(None, length, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)?;
+        if huge {
+            // SAFETY: advice on the mapping just made changes nothing in it.
+            unsafe { libc::madvise(mapping.start.cast(), length, libc::MADV_HUGEPAGE) };
+        }
+        Ok(mapping)
     }
 }
 

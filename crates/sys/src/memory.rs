@@ -56,10 +56,8 @@ pub struct Pinned {
 impl Pinned {
     /// Takes so many bytes. Needs `CAP_IPC_LOCK` or a limit (`ulimit -l`) that allows it.
     pub fn take(bytes: usize) -> io::Result<Self> {
-        let mapping = Mapping::nameless(bytes)?;
-        // Gigabytes are filled much faster where the kernel has huge pages to give.
-        // SAFETY: advice on the mapping just made changes nothing in it.
-        unsafe { libc::madvise(mapping.start.cast(), bytes, libc::MADV_HUGEPAGE) };
+        // Gigabytes are filled much faster in huge pages.
+        let mapping = Mapping::nameless(bytes, true)?;
         // SAFETY: the range is the mapping just made; locking it also touches it.
         done(unsafe { libc::mlock(mapping.start.cast(), bytes) })?;
         Ok(Self { _mapping: mapping })
@@ -73,13 +71,7 @@ pub struct Fresh(Mapping);
 impl Fresh {
     /// Maps this much. `huge` asks for huge pages where the kernel gives them to those that ask.
     pub fn map(bytes: usize, huge: bool) -> io::Result<Self> {
-        let mapping = Mapping::nameless(bytes)?;
-        if huge {
-            // A kernel without huge pages refuses the advice, and all stays as it was.
-            // SAFETY: advice on the mapping just made changes nothing in it.
-            unsafe { libc::madvise(mapping.start.cast(), bytes, libc::MADV_HUGEPAGE) };
-        }
-        Ok(Fresh(mapping))
+        Mapping::nameless(bytes, huge).map(Fresh)
     }
 
     /// Adds one to a byte, which makes its page exist and dirty.
