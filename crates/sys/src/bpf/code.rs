@@ -46,16 +46,16 @@ pub enum Place {
 }
 
 /// What all programs of a set share.
-pub struct Shared<'a> {
+pub struct Shared {
     /// The array of one value of 32 bits: programs record nothing while it is 0.
-    pub switch: &'a OwnedFd,
+    pub switch: OwnedFd,
     /// The array of one ring per CPU.
-    pub rings: &'a OwnedFd,
+    pub rings: OwnedFd,
     /// The array of one counter, of records that did not fit.
-    pub lost: &'a OwnedFd,
+    pub lost: OwnedFd,
     /// The array in which each CPU keeps what interrupt it is in, a bit for each kind, and at [`STOPPED`] when its ring
     /// was full.
-    pub cpus: &'a OwnedFd,
+    pub cpus: OwnedFd,
 }
 
 /// Where a CPU's element has the time of the first record that did not fit, 0 before that.
@@ -179,7 +179,7 @@ impl Code {
         c.mov(6, 1);
         let mut to_end = Vec::new();
         // First of all: a program that stays attached between windows costs hardly more than its call.
-        c.map_value(1, shared.switch);
+        c.map_value(1, &shared.switch);
         c.put(LOAD32, 1, 1, 0, 0);
         to_end.push(c.jump(JUMP_IF_EQUAL, 1, 0));
         c.call(CPU);
@@ -197,7 +197,7 @@ impl Code {
             c.put(MOV32, 0, 0, 0, 0);
             to_end.extend(what.but_threads.iter().map(|&tid| c.jump(JUMP_IF_EQUAL, 0, tid)));
         }
-        c.lookup(shared.rings);
+        c.lookup(&shared.rings);
         let no_ring = c.jump(JUMP_IF_EQUAL, 0, 0);
         c.mov(1, 0);
         c.set(2, (HEADER + 8 * what.values.len()) as i32);
@@ -217,7 +217,7 @@ impl Code {
     /// Leaves at r10 - 16 what interrupt the CPU is in, and notes where one begins or ends: the kernel's own count
     /// cannot be read from a program everywhere.
     fn mark(&mut self, what: &Recorded, shared: &Shared, to_end: &mut Vec<usize>) {
-        self.lookup(shared.cpus);
+        self.lookup(&shared.cpus);
         to_end.push(self.jump(JUMP_IF_EQUAL, 0, 0));
         self.put(LOAD64, 1, 0, 0, 0);
         let bit = what.interrupt.map(|(kind, begin)| (1 << (kind & 7), begin));
@@ -235,7 +235,7 @@ impl Code {
     /// Switches all programs off, and notes when that was: what the rings hold until then is whole.
     fn stop(&mut self, shared: &Shared, to_end: &mut Vec<usize>) {
         self.put(STORE32, 10, 9, -4, 0);
-        self.lookup(shared.cpus);
+        self.lookup(&shared.cpus);
         to_end.push(self.jump(JUMP_IF_EQUAL, 0, 0));
         self.put(LOAD64, 1, 0, STOPPED as i16, 0);
         let known = self.jump(JUMP_IF_NOT_EQUAL, 1, 0);
@@ -243,7 +243,7 @@ impl Code {
         self.call(KTIME);
         self.put(STORE64, 8, 0, STOPPED as i16, 0);
         self.land(known);
-        self.map_value(1, shared.switch);
+        self.map_value(1, &shared.switch);
         self.set(2, 0);
         self.put(STORE32, 1, 2, 0, 0);
     }
@@ -251,7 +251,7 @@ impl Code {
     fn count_lost(&mut self, shared: &Shared, to_end: &mut Vec<usize>) {
         self.set(1, 0);
         self.put(STORE32, 10, 1, -4, 0);
-        self.lookup(shared.lost);
+        self.lookup(&shared.lost);
         to_end.push(self.jump(JUMP_IF_EQUAL, 0, 0));
         self.set(1, 1);
         // In one step, as the other CPUs count here too.

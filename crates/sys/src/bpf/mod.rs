@@ -36,14 +36,10 @@ pub struct Programs {
     loaded: Vec<(String, OwnedFd)>,
     // Attached as long as they are there.
     links: Vec<OwnedFd>,
-    switch: OwnedFd,
+    shared: Shared,
     rings: Vec<Ring>,
-    lost: OwnedFd,
     lost_before: u64,
-    of_cpus: OwnedFd,
     cpus: Vec<usize>,
-    // The programs refer to it.
-    _array: OwnedFd,
 }
 
 impl Programs {
@@ -67,7 +63,7 @@ impl Programs {
         }
         let of_cpus = map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], 0, None).map_err(failed)?;
         let switch = map(MAP_ARRAY, [4, 4, 1], 0, None).map_err(failed)?;
-        let shared = Shared { switch: &switch, rings: &array, lost: &lost, cpus: &of_cpus };
+        let shared = Shared { switch, rings: array, lost, cpus: of_cpus };
         let program = |(name, recorded): &(&str, Recorded)| {
             let target =
                 btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
@@ -75,8 +71,7 @@ impl Programs {
         };
         let loaded = wanted.iter().map(program).collect::<Result<Vec<_>, String>>()?;
         let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
-        let (cpus, _array) = (cpus.to_vec(), array);
-        Ok(Programs { loaded, links: Vec::new(), switch, rings, lost, lost_before: 0, of_cpus, cpus, _array })
+        Ok(Programs { loaded, links: Vec::new(), shared, rings, lost_before: 0, cpus: cpus.to_vec() })
     }
 
     /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
@@ -93,14 +88,14 @@ impl Programs {
         }
         // An interrupt that the last window's end cut is over.
         for &cpu in &self.cpus {
-            update(&self.of_cpus, cpu as u32, &[0; CPU_BYTES])?;
+            update(&self.shared.cpus, cpu as u32, &[0; CPU_BYTES])?;
         }
-        update(&self.switch, 0, &1u32.to_ne_bytes())
+        update(&self.shared.switch, 0, &1u32.to_ne_bytes())
     }
 
     /// Stops them; what the rings hold stays.
     pub fn disable(&mut self) -> io::Result<()> {
-        update(&self.switch, 0, &0u32.to_ne_bytes())
+        update(&self.shared.switch, 0, &0u32.to_ne_bytes())
     }
 
     /// Takes all but the first few programs off their tracepoints, so that nothing is slowed by their being there: a
@@ -116,7 +111,7 @@ impl Programs {
         let mut all = Vec::new();
         for &cpu in &self.cpus {
             let mut element = [0u64; CPU_BYTES / 8];
-            look_up(&self.of_cpus, cpu as u32, &mut element)?;
+            look_up(&self.shared.cpus, cpu as u32, &mut element)?;
             all.push(element[STOPPED / 8]);
         }
         Ok(all.into_iter().filter(|at| *at > 0).min())
@@ -145,7 +140,7 @@ impl Programs {
     pub fn drain(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
         self.rings.iter_mut().for_each(|r| r.drain(&mut take));
         let mut lost = [0u64];
-        look_up(&self.lost, 0, &mut lost)?;
+        look_up(&self.shared.lost, 0, &mut lost)?;
         let new = lost[0].wrapping_sub(self.lost_before);
         self.lost_before = lost[0];
         Ok(new)
