@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fingerpost_measure::batch::{Calibrator, TARGET_NS};
 use fingerpost_record::Params;
-use fingerpost_sys::perf::{Counters, Target};
+use fingerpost_sys::perf::{Counts, Target};
 use fingerpost_sys::system::page_bytes;
 
 use crate::call::usage;
@@ -302,16 +302,16 @@ impl Session {
     /// What a batch sets up and clears away outside of its timing is counted with it. A partner process is not counted.
     fn count(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
         // Why they cannot be opened is said once for the run, in the host's doubts.
-        let Ok(counters) = Counters::open(Target::WithChildren) else { return Ok(()) };
+        let Ok(counters) = Counts::open(Target::WithChildren) else { return Ok(()) };
         let begin = now_ns();
         let mut operations = 0;
-        counters.set.switch(true)?;
+        counters.switch(true)?;
         while operations == 0 || now_ns() - begin < COUNTED_NS {
             body(self.batch)?;
             operations += self.batch;
         }
-        counters.set.switch(false)?;
-        let counts = counters.read()?;
+        counters.switch(false)?;
+        let counts = Counts::read(&counters)?;
         let per_operation = |count: f64| count / operations as f64;
         self.counter("instructions_user", per_operation(counts.user_instructions));
         self.counter("cycles_user", per_operation(counts.user_cycles));

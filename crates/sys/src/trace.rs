@@ -109,7 +109,7 @@ impl Rings {
     /// lost.
     pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
         let with_cpu = self.rings.iter_mut().map(|r| (r.cpu, r));
-        with_cpu.map(|(cpu, r)| r.with_bytes(|bytes| each_record(cpu, bytes, &mut take))).sum()
+        with_cpu.map(|(cpu, r)| r.drain(|_, body| _ = sample(cpu, body).map(&mut take))).sum()
     }
 }
 
@@ -154,8 +154,9 @@ impl Ring {
         self.word(HEAD).wrapping_sub(self.word(TAIL))
     }
 
-    /// Hands over what waits in the ring, whole records, and gives their room back to the kernel.
-    pub(crate) fn with_bytes<T>(&mut self, read: impl FnOnce(&[u8]) -> T) -> T {
+    /// Takes what waits in the ring, gives its room back to the kernel, and hands over each sample's flags and body.
+    /// Returns how many records the kernel says it lost.
+    pub(crate) fn drain(&mut self, take: impl FnMut(u16, &[u8])) -> u64 {
         let (offset, size) = (self.word(DATA_OFFSET) as usize, self.word(DATA_SIZE) as usize);
         let (head, tail) = (self.word(HEAD), self.word(TAIL));
         let filled = (head.wrapping_sub(tail) as usize).min(size);
@@ -172,15 +173,10 @@ impl Ring {
         }
         // SAFETY: as in `word`; storing the tail gives the bytes, which were copied, back to the kernel.
         unsafe { (*self.map.start.add(TAIL).cast::<AtomicU64>()).store(head, Ordering::Release) };
-        let result = read(&scratch);
+        let lost = each_sample(&scratch, take);
         self.scratch = scratch;
-        result
+        lost
     }
-}
-
-/// Walks the samples of a drained ring. Returns the events that the kernel says it lost.
-fn each_record(cpu: usize, bytes: &[u8], take: &mut impl FnMut(Raw)) -> u64 {
-    each_sample(bytes, &mut |_, body| _ = sample(cpu, body).map(&mut *take))
 }
 
 /// A tracepoint's sample: process and thread, time, its data, in the kernel's order.
@@ -192,7 +188,7 @@ fn sample(cpu: usize, body: &[u8]) -> Option<Raw<'_>> {
 }
 
 /// Walks the samples of a drained ring: each one's flags and body. Returns how many records the kernel says it lost.
-pub(crate) fn each_sample(mut bytes: &[u8], take: &mut impl FnMut(u16, &[u8])) -> u64 {
+pub(crate) fn each_sample(mut bytes: &[u8], mut take: impl FnMut(u16, &[u8])) -> u64 {
     let mut lost = 0;
     while let Some((kind, flags, size)) = header(bytes) {
         let (record, rest) = bytes.split_at(size);
@@ -344,17 +340,18 @@ mod tests {
         bytes.extend(sample(8, 43, &[6, 0]));
         bytes.extend(&sample(9, 44, &[6, 0])[..20]);
         let mut seen = Vec::new();
-        assert_eq!(each_record(1, &bytes, &mut |r| seen.push((r.time, r.tid, r.id()))), 9);
-        assert_eq!(seen, [(7, 42, 5), (8, 43, 6)]);
+        let told = |r: Raw| (r.cpu, r.time, r.tid, r.id());
+        assert_eq!(each_sample(&bytes, |_, body| seen.extend(super::sample(1, body).map(told))), 9);
+        assert_eq!(seen, [(1, 7, 42, 5), (1, 8, 43, 6)]);
     }
 
     #[test]
     fn a_record_of_no_size_or_a_lying_one_ends_the_walk() {
         let mut n = 0;
-        each_record(0, &[0; 64], &mut |_| n += 1);
+        each_sample(&[0; 64], |_, _| n += 1);
         let mut lying = sample(7, 42, &[5, 0]);
         lying[24..28].copy_from_slice(&u32::MAX.to_ne_bytes());
-        each_record(0, &lying, &mut |_| n += 1);
+        each_sample(&lying, |_, body| n += usize::from(super::sample(0, body).is_some()));
         assert_eq!(n, 0);
     }
 

@@ -7,7 +7,7 @@ use perf_event_open_sys::bindings::{PERF_SAMPLE_PERIOD, PERF_SAMPLE_TID, PERF_SA
 
 use super::Event;
 use super::refusal::Refusal;
-use crate::trace::{Ring, Words, attributes, each_sample, online_cpus, switch, timed};
+use crate::trace::{Ring, Words, attributes, online_cpus, switch, timed};
 
 /// Bytes of one event's ring on one CPU.
 const RING: usize = 64 << 10;
@@ -74,7 +74,8 @@ impl HardwareSampler {
 
     /// Takes all samples out of the rings. Returns how many were lost for want of room.
     pub fn drain(&mut self, mut take: impl FnMut(Counted)) -> u64 {
-        self.rings.iter_mut().map(|(event, ring)| ring.with_bytes(|bytes| each_record(*event, bytes, &mut take))).sum()
+        let of_one = |(event, ring): &mut (Event, Ring)| ring.drain(|_, body| _ = sample(*event, body).map(&mut take));
+        self.rings.iter_mut().map(of_one).sum()
     }
 }
 
@@ -85,11 +86,6 @@ fn rings_of(event: Event, period: u64) -> io::Result<Vec<Ring>> {
     attr.set_exclude_hv(1);
     attr.set_exclude_idle(1);
     online_cpus()?.into_iter().map(|cpu| Ring::of_one(cpu, &attr, RING)).collect()
-}
-
-/// Walks the samples of a drained ring. Returns how many the kernel says it lost.
-fn each_record(event: Event, bytes: &[u8], take: &mut impl FnMut(Counted)) -> u64 {
-    each_sample(bytes, &mut |_, body| _ = sample(event, body).map(&mut *take))
 }
 
 /// A sample: process and thread, time, period, in the kernel's order.
@@ -103,6 +99,7 @@ fn sample(event: Event, body: &[u8]) -> Option<Counted> {
 mod tests {
     use super::super::tests::record;
     use super::*;
+    use crate::trace::each_sample;
     use perf_event_open_sys::bindings::{PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE};
 
     fn recorded() -> Vec<u8> {
@@ -118,7 +115,7 @@ mod tests {
     #[test]
     fn samples_have_their_thread_time_and_count_and_a_short_one_is_none() {
         let mut seen = Vec::new();
-        let lost = each_record(Event::Cycles, &recorded(), &mut |c| seen.push(c));
+        let lost = each_sample(&recorded(), |_, body| seen.extend(sample(Event::Cycles, body)));
         assert_eq!(
             (lost, seen),
             (5, vec![Counted { event: Event::Cycles, pid: 7, tid: 8, time: 99, count: 1_000_003 }])
@@ -133,8 +130,8 @@ mod tests {
                 let mut bad = good.clone();
                 bad[at] = value;
                 let mut count = 0;
-                each_record(Event::Cycles, &bad, &mut |_| count += 1);
-                each_record(Event::Cycles, &bad[..at], &mut |_| ());
+                each_sample(&bad, |_, body| count += usize::from(sample(Event::Cycles, body).is_some()));
+                each_sample(&bad[..at], |_, body| _ = sample(Event::Cycles, body));
                 assert!(count <= 3);
             }
         }

@@ -1,6 +1,6 @@
 //! Counters of the CPU and the kernel, through `perf_event_open`.
 //!
-//! [`EventSet`] counts any events for a thread or a process; [`Counters`] is the set that the probes use: instructions
+//! [`EventSet`] counts any events for a thread or a process; [`Counts`] are those that the probes use: instructions
 //! and cycles, user and kernel apart. Where the kernel refuses, [`Refusal`] says why and which setting would allow it.
 
 pub mod hardware;
@@ -161,7 +161,7 @@ fn read_one(mut counter: &File) -> io::Result<Reading> {
     Ok(Reading { raw: word(0), enabled_ns: word(1), running_ns: word(2) })
 }
 
-/// What [`Counters`] counted, scaled to the enabled time.
+/// Instructions and cycles, user and kernel apart, scaled to the enabled time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Instructions in user code.
@@ -177,29 +177,18 @@ pub struct Counts {
 const USER: [(Event, Mode); 2] = [(Event::Instructions, Mode::User), (Event::Cycles, Mode::User)];
 const KERNEL: [(Event, Mode); 2] = [(Event::Instructions, Mode::Kernel), (Event::Cycles, Mode::Kernel)];
 
-/// Instructions and cycles, user and kernel apart.
-#[derive(Debug)]
-pub struct Counters {
-    /// To be switched on and off.
-    pub set: EventSet,
-}
-
-impl Counters {
+impl Counts {
     /// Opens the counters, disabled. Where only user code may be counted, the kernel's figures will be absent.
-    pub fn open(target: Target) -> Result<Self, Refusal> {
-        EventSet::open(&[USER, KERNEL].concat(), target)
-            .or_else(|_| EventSet::open(&USER, target))
-            .map(|set| Self { set })
+    pub fn open(target: Target) -> Result<EventSet, Refusal> {
+        EventSet::open(&[USER, KERNEL].concat(), target).or_else(|_| EventSet::open(&USER, target))
     }
 
     /// What was counted since they were opened.
-    pub fn read(&self) -> io::Result<Counts> {
-        Counts::from_readings(&self.set.read()?)
+    pub fn read(counters: &EventSet) -> io::Result<Counts> {
+        Counts::from_readings(&counters.read()?)
             .ok_or_else(|| io::Error::other("the hardware counters never ran: another user holds them all"))
     }
-}
 
-impl Counts {
     fn from_readings(readings: &[Reading]) -> Option<Self> {
         let at = |i: usize| readings.get(i).map(Reading::scaled);
         Some(Self {
@@ -215,11 +204,11 @@ impl Counts {
 ///
 /// Some hypervisors let the counters be opened and never move them: only counting shows it.
 pub fn availability() -> Result<(), Refusal> {
-    let counters = Counters::open(Target::Thread)?;
-    let counted = counters.set.switch(true).and_then(|()| {
+    let counters = Counts::open(Target::Thread)?;
+    let counted = counters.switch(true).and_then(|()| {
         (0..10_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000);
-        counters.set.switch(false)?;
-        counters.read()
+        counters.switch(false)?;
+        Counts::read(&counters)
     });
     match counted {
         Ok(counts) if counts.user_instructions > 0.0 && counts.user_cycles > 0.0 => Ok(()),
@@ -328,11 +317,11 @@ mod tests {
         match availability() {
             Err(refusal) => assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty()),
             Ok(_) => {
-                let counters = Counters::open(Target::Thread).unwrap();
-                counters.set.switch(true).unwrap();
+                let counters = Counts::open(Target::Thread).unwrap();
+                counters.switch(true).unwrap();
                 (0..100_000u64).fold(1, |sum, n| std::hint::black_box(sum ^ n));
-                counters.set.switch(false).unwrap();
-                let counts = counters.read().unwrap();
+                counters.switch(false).unwrap();
+                let counts = Counts::read(&counters).unwrap();
                 assert!(counts.user_instructions >= 100_000.0, "{counts:?}");
             }
         }

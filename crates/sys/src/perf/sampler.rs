@@ -6,7 +6,7 @@ use perf_event_open_sys::bindings;
 
 use super::refusal::Refusal;
 use super::stacks::CONTEXT_MARKS;
-use crate::trace::{ANY, Ring, Words, attributes, each_sample, perf_event_open, switch};
+use crate::trace::{ANY, Ring, Words, attributes, perf_event_open, switch};
 
 /// The ring's size: what a user without privileges may lock by default is a little above.
 const RING_BYTES: usize = 256 << 10;
@@ -56,13 +56,8 @@ impl Sampler {
 
     /// Takes all samples out of the ring, in order. Returns how many were lost for want of room.
     pub fn drain(&mut self, mut take: impl FnMut(Sample)) -> u64 {
-        self.ring.with_bytes(|bytes| each_record(bytes, &mut take))
+        self.ring.drain(|flags, body| _ = sample(flags, body).map(&mut take))
     }
-}
-
-/// Walks the samples of a drained ring. Returns how many the kernel says it lost.
-fn each_record(bytes: &[u8], take: &mut impl FnMut(Sample)) -> u64 {
-    each_sample(bytes, &mut |flags, body| _ = sample(flags, body).map(&mut *take))
 }
 
 /// A sample: where the CPU was, and the call chain, in the kernel's order.
@@ -78,6 +73,7 @@ fn sample(flags: u16, body: &[u8]) -> Option<Sample<'_>> {
 mod tests {
     use super::super::tests::record;
     use super::*;
+    use crate::trace::each_sample;
     use bindings::{PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE};
 
     #[test]
@@ -90,7 +86,8 @@ mod tests {
         bytes.extend(record(RECORD_SAMPLE, 1, &[0xffff10, u64::MAX / 4]));
         bytes.extend(&record(RECORD_SAMPLE, 1, &[1, 0])[..12]);
         let mut seen = Vec::new();
-        assert_eq!(each_record(&bytes, &mut |s| seen.push((s.kernel, s.chain()))), 7);
+        let lost = each_sample(&bytes, |flags, body| seen.extend(sample(flags, body).map(|s| (s.kernel, s.chain()))));
+        assert_eq!(lost, 7);
         assert_eq!(seen, [(true, vec![0xffff10, 0xffff20]), (false, vec![0x4000])]);
     }
 

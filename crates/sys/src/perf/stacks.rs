@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use perf_event_open_sys::bindings;
 
-use crate::trace::{Ring, Words, attributes, each_sample, ioctl, online_cpus, switch, timed};
+use crate::trace::{Ring, Words, attributes, ioctl, online_cpus, switch, timed};
 
 /// Entries of a call chain from here on are marks (`PERF_CONTEXT_…`), not addresses.
 pub(super) const CONTEXT_MARKS: u64 = bindings::PERF_CONTEXT_MAX;
@@ -74,20 +74,13 @@ pub struct StackSample<'a> {
 
 /// What makes a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "what is said of each says what its fields are")]
 pub enum Trigger {
-    /// So many times a second a CPU that is not idle, and no more than `most` times a second in all.
-    Timer {
-        /// Samples a second and CPU.
-        hertz: u64,
-        /// Samples a second of all CPUs together.
-        most: u64,
-    },
+    /// So many times a second a CPU that is not idle, and no more than `most` times a second on all CPUs together.
+    Timer { hertz: u64, most: u64 },
     /// One in so many times that a thread leaves its CPU, counted on each CPU: the stack is that of the thread that
     /// leaves.
-    Leaving {
-        /// Of so many times one is sampled.
-        one_in: u64,
-    },
+    Leaving { one_in: u64 },
 }
 
 /// Samples every CPU.
@@ -152,13 +145,8 @@ impl StackSampler {
 
     /// Takes all samples out of the rings. Returns how many were lost for want of room.
     pub fn drain(&mut self, mut take: impl FnMut(StackSample)) -> u64 {
-        self.rings.iter_mut().map(|ring| ring.with_bytes(|bytes| each_record(bytes, &mut take))).sum()
+        self.rings.iter_mut().map(|ring| ring.drain(|_, body| _ = sample(body).map(&mut take))).sum()
     }
-}
-
-/// Walks the samples of a drained ring. Returns how many the kernel says it lost.
-fn each_record(bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
-    each_sample(bytes, &mut |_, body| _ = sample(body).map(&mut *take))
 }
 
 /// A sample: process and thread, time, call chain, user registers, user stack, in the kernel's order.
@@ -190,6 +178,7 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
 mod tests {
     use super::super::tests::record;
     use super::*;
+    use crate::trace::each_sample;
     use bindings::{PERF_RECORD_LOST as RECORD_LOST, PERF_RECORD_SAMPLE as RECORD_SAMPLE};
 
     /// A sample of a thread in the kernel with two words of stack, of which one was filled.
@@ -208,8 +197,8 @@ mod tests {
         // A thread of the kernel has neither registers nor a stack.
         bytes.extend(record(RECORD_SAMPLE, 0, &[5, 100, 1, 0x00ff_ff30, 0, 0]));
         let mut seen = Vec::new();
-        let lost =
-            each_record(&bytes, &mut |s| seen.push((s.pid, s.tid, s.time, s.kernel.clone(), s.user, s.stack.len())));
+        let told = |s: StackSample| (s.pid, s.tid, s.time, s.kernel, s.user, s.stack.len());
+        let lost = each_sample(&bytes, |_, body| seen.extend(sample(body).map(told)));
         assert_eq!(lost, 7);
         assert_eq!(seen[0].3, [0x00ff_ff10, 0x00ff_ff20]);
         assert_eq!((seen[0].0, seen[0].1, seen[0].2, seen[0].5), (7, 8, 99, 8));
@@ -224,8 +213,8 @@ mod tests {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut bad = good.clone();
                 bad[at] = value;
-                each_record(&bad, &mut |s| assert!(s.stack.len() <= good.len()));
-                each_record(&bad[..at], &mut |_| ());
+                each_sample(&bad, |_, body| assert!(sample(body).is_none_or(|s| s.stack.len() <= good.len())));
+                each_sample(&bad[..at], |_, body| _ = sample(body));
             }
         }
     }
