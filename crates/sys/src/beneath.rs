@@ -119,14 +119,9 @@ fn step_by_step(dir: BorrowedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
     if path.as_os_str().is_empty() {
         return Err(Errno::NOENT);
     }
-    let mut names: Vec<&OsStr> = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => names.push(name),
-            Component::CurDir => {}
-            _ => return Err(Errno::XDEV),
-        }
-    }
+    let steps = path.components().filter(|step| *step != Component::CurDir);
+    let named = |step| if let Component::Normal(name) = step { Ok(name) } else { Err(Errno::XDEV) };
+    let mut names = steps.map(named).collect::<Result<Vec<&OsStr>, Errno>>()?;
     let last = names.pop().unwrap_or(OsStr::new("."));
     let mut at: Option<OwnedFd> = None;
     for name in names {

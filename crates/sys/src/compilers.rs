@@ -41,10 +41,8 @@ fn is_compiler(name: &str) -> bool {
             n.starts_with(|c: char| c.is_ascii_digit()) && n.chars().all(|c| c.is_ascii_digit() || c == '.')
         })
     };
-    name == "cc"
-        || ["gcc", "clang"]
-            .iter()
-            .any(|base| name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || numbered(rest)))
+    let rest = name.strip_prefix("gcc").or_else(|| name.strip_prefix("clang"));
+    name == "cc" || rest.is_some_and(|rest| rest.is_empty() || numbered(rest))
 }
 
 /// The first line that a compiler's `--version` prints, or `None` when it takes too long or prints nothing.

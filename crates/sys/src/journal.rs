@@ -63,8 +63,8 @@ pub enum Undo {
     /// Take the limits on a device of ours away again, by its major and minor number, such as `7:0`, in a control file.
     /// (Where the device has gone, so have its limits.)
     Unthrottle { file: PathBuf, device: String },
-    /// Empty a zram device of ours by its N of `/dev/zramN`, and remove it where it was made for us. A device of another
-    /// size than we gave it is somebody else's.
+    /// Empty a zram device of ours by its N of `/dev/zramN`, and remove it where it was made for us. A device of
+    /// another size than we gave it is somebody else's.
     ZramReset { number: u32, bytes: u64, remove: bool },
     /// Unmount a file system that we mounted on a directory of ours.
     Unmount { path: PathBuf },

@@ -92,16 +92,10 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps so many bytes of a file from a place on, or of no file.
-    pub(crate) fn new(
-        file: Option<BorrowedFd>,
-        length: usize,
-        protection: libc::c_int,
-        flags: libc::c_int,
-        offset: usize,
-    ) -> io::Result<Mapping> {
+    pub(crate) fn new(file: Option<BorrowedFd>, length: usize, prot: i32, flags: i32, at: usize) -> io::Result<Self> {
         let file = file.map_or(-1, |file| file.as_raw_fd());
         // SAFETY: a new mapping, not at a fixed address, touches nothing that exists.
-        let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, file, offset as libc::off_t) };
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, prot, flags, file, at as libc::off_t) };
         if start == libc::MAP_FAILED {
             Err(io::Error::last_os_error())
         } else {

@@ -84,13 +84,8 @@ fn root_discipline(attributes: &[u8]) -> Vec<u8> {
     /// `TC_H_ROOT` of linux/pkt_sched.h.
     const ROOT: u32 = 0xffff_ffff;
     // struct tcmsg: family and padding, interface, handle, parent, info.
-    let mut message = vec![0; 4];
-    message.extend(LOOPBACK.to_ne_bytes());
-    message.extend(0u32.to_ne_bytes());
-    message.extend(ROOT.to_ne_bytes());
-    message.extend([0; 4]);
-    message.extend(attributes);
-    message
+    let head = [[0; 4], LOOPBACK.to_ne_bytes(), [0; 4], ROOT.to_ne_bytes(), [0; 4]];
+    [head.as_flattened(), attributes].concat()
 }
 
 /// The attributes of a token bucket (linux/pkt_sched.h): its name, and its parameters with a burst of 64 KiB and room
@@ -106,14 +101,10 @@ fn token_bucket(rate: u32) -> Vec<u8> {
     const ETHERNET: u8 = 1;
     // struct tc_tbf_qopt: two struct tc_ratespec (cell_log, linklayer, overhead, cell_align, mpu, rate), limit, buffer,
     // mtu.
-    let mut options = Vec::new();
-    options.extend([0, ETHERNET, 0, 0, 0xff, 0xff, 0, 0]);
-    options.extend(rate.to_ne_bytes());
-    options.extend([0; 12]);
-    options.extend(LIMIT_BYTES.to_ne_bytes());
+    let rates = [[0, ETHERNET, 0, 0], [0xff, 0xff, 0, 0], rate.to_ne_bytes(), [0; 4], [0; 4], [0; 4]];
     // The burst in ticks of 64 ns; the attribute BURST overrides it, the kernel only wants it not to be zero.
-    options.extend(((f64::from(BURST_BYTES) / f64::from(rate.max(1)) * 15_625_000.0) as u32).to_ne_bytes());
-    options.extend(0u32.to_ne_bytes());
+    let buffer = (f64::from(BURST_BYTES) / f64::from(rate.max(1)) * 15_625_000.0) as u32;
+    let options = [rates.concat(), [LIMIT_BYTES, buffer, 0].map(u32::to_ne_bytes).concat()].concat();
     let inner = [attribute(PARAMETERS, &options), attribute(BURST, &BURST_BYTES.to_ne_bytes())].concat();
     [attribute(KIND, b"tbf\0"), attribute(OPTIONS, &inner)].concat()
 }

@@ -119,11 +119,9 @@ impl SockDiag {
 
     /// Connected and listening Unix sockets.
     pub fn unix(&mut self, mut take: impl FnMut(Unix)) -> io::Result<()> {
-        let mut request = vec![libc::AF_UNIX as u8, 0, 0, 0];
-        request.extend(((1u32 << ESTABLISHED) | (1 << LISTEN)).to_ne_bytes());
-        request.extend(0u32.to_ne_bytes());
-        request.extend(UNIX_SHOW.to_ne_bytes());
-        request.resize(24, 0);
+        // struct unix_diag_req: family, states, inode, what to show, cookie.
+        let (family, states) = ([libc::AF_UNIX as u8, 0, 0, 0], 1u32 << ESTABLISHED | 1 << LISTEN);
+        let request = [family, states.to_ne_bytes(), [0; 4], UNIX_SHOW.to_ne_bytes(), [0; 4], [0; 4]].concat();
         self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| _ = parse_unix(body).map(&mut take))
     }
 }

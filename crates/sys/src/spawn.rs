@@ -9,7 +9,7 @@ use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -93,13 +93,8 @@ impl Spawn {
     /// # Errors
     /// A variable of the environment holds a zero byte.
     pub fn ready(&self) -> io::Result<Ready<'_>> {
-        let env = self.env.iter().map(|(name, value)| {
-            let mut entry = name.clone().into_vec();
-            entry.push(b'=');
-            entry.extend_from_slice(value.as_bytes());
-            text(OsStr::from_bytes(&entry))
-        });
-        let env = env.collect::<io::Result<Vec<CString>>>()?;
+        let entry = |(name, value): &(OsString, OsString)| text(&[name.as_os_str(), value].join(OsStr::new("=")));
+        let env = self.env.iter().map(entry).collect::<io::Result<Vec<CString>>>()?;
         let lists = [pointers(&self.args), pointers(&env)];
         // Written to, so that its pages are there.
         let stack = vec![1u128; STACK / size_of::<u128>()];

@@ -145,8 +145,7 @@ impl Writer {
         }
         // SAFETY: the descriptor is open, as the call above has shown, and was inherited for this: nobody else in this
         // process knows it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let file = File::from(fd);
+        let file = unsafe { File::from_raw_fd(fd) };
         if file.metadata().ok()?.len() != total() as u64 {
             return None;
         }
@@ -157,8 +156,7 @@ impl Writer {
 
     /// The end of the calling thread. Clones of it must stay with this thread.
     pub fn of_thread(&self) -> ThreadWriter {
-        // SAFETY: asks for a number.
-        ThreadWriter { ring: Arc::clone(&self.ring), tid: unsafe { libc::gettid() } }
+        ThreadWriter { ring: Arc::clone(&self.ring), tid: rustix::thread::gettid().as_raw_pid() }
     }
 }
 

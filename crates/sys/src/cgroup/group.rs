@@ -40,16 +40,10 @@ pub enum CgroupError {
     /// A value that no kernel takes.
     #[error("{0}")]
     Value(String),
-    /// The kernel refused.
+    /// The kernel refused something (`create`, `write 50000 to` …) with a file or directory.
     #[error("cannot {what} {}: {source}{}", path.display(), advice(source))]
-    Io {
-        /// `create`, `write 50000 to` …
-        what: String,
-        /// The file or directory.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: io::Error,
-    },
+    #[allow(missing_docs, reason = "the line above says what its fields are")]
+    Io { what: String, path: PathBuf, source: io::Error },
 }
 
 fn advice(error: &io::Error) -> &'static str {

@@ -181,11 +181,11 @@ impl Hierarchies {
     /// The limits in force. Our own group's name space may hide tighter ones above.
     pub fn limits(&self) -> Limits {
         Limits {
-            cpu_quota: self.tightest(Controller::Cpu, cpu_quota, f64::total_cmp),
+            cpu_quota: self.tightest(Controller::Cpu, cpu_quota),
             cpu_weight: self.own_weight(),
             cpuset: self.own_cpuset(),
-            memory: self.tightest(Controller::Memory, memory_limit, Ord::cmp),
-            pids: self.tightest(Controller::Pids, |paths, dir, _| limit(paths, &dir.join("pids.max")), Ord::cmp),
+            memory: self.tightest(Controller::Memory, memory_limit),
+            pids: self.tightest(Controller::Pids, |paths, dir, _| limit(paths, &dir.join("pids.max"))),
         }
     }
 
@@ -212,14 +212,10 @@ impl Hierarchies {
     }
 
     /// The smallest of what each group from our own to the root says.
-    fn tightest<T>(
-        &self,
-        controller: Controller,
-        read: fn(&Paths, &Path, Version) -> Option<T>,
-        order: fn(&T, &T) -> std::cmp::Ordering,
-    ) -> Option<T> {
-        let (paths, hierarchy) = (self.paths.as_ref()?, self.of(controller)?);
-        hierarchy.ancestry().filter_map(|dir| read(paths, &dir, hierarchy.version)).min_by(order)
+    fn tightest<T: PartialOrd>(&self, of: Controller, read: fn(&Paths, &Path, Version) -> Option<T>) -> Option<T> {
+        let (paths, hierarchy) = (self.paths.as_ref()?, self.of(of)?);
+        let limits = hierarchy.ancestry().filter_map(|dir| read(paths, &dir, hierarchy.version));
+        limits.reduce(|least, limit| if limit < least { limit } else { least })
     }
 
     fn own_weight(&self) -> Option<u64> {
