@@ -206,8 +206,7 @@ fn told(of: Accounts) -> Beside {
             });
             format!(
                 "Of a round trip's {} {by} the service had {} ({share:.0} %); {} passed outside of it: in the network, \
-                 in both machines' \
-                 kernels, in the client{network}.",
+                 in both machines' kernels, in the client{network}.",
                 time(trip),
                 time(served_mean),
                 time(outside)
@@ -261,8 +260,7 @@ fn why_not(rate: f64, served: f64, same: bool) -> String {
     } else {
         format!(
             "{served:.0} requests a second were seen at the service in the windows in which it was watched, of \
-             {rate:.0} that the load generator \
-             had answered over its whole time"
+             {rate:.0} that the load generator had answered over its whole time"
         )
     }
 }

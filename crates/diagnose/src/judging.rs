@@ -28,8 +28,7 @@ pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
 
 /// Why nobody is guilty where requests were not followed, and what would allow it.
 pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for \
-    it; following them needs root, \
-     CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
+    it; following them needs root, CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
 
 /// From so many per cent on, tenths of one are not told.
 const WHOLE: f64 = 10.0;

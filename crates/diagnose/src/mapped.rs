@@ -27,8 +27,7 @@ pub fn mapped(readings: &Readings) -> Option<Mapped> {
     let at_once = share(total("mappings.touched.within.100us")?);
     let sentence = format!(
         "of {count:.0} anonymous mappings {:.0} % had their first page touched within 100 µs, {:.0} % another page \
-         first, {:.0} % none; half of \
-         those that were touched were within {}",
+         first, {:.0} % none; half of those that were touched were within {}",
         at_once * 100.0,
         share(total("mappings.touched.other_page")?) * 100.0,
         share(untouched) * 100.0,

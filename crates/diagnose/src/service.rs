@@ -47,8 +47,7 @@ fn not_told(finding: &Finding, totals: &Readings) -> Option<String> {
         // A client that has connected and sends late waits there as well as data that a network holds back.
         "network.shaping" if !holds_back(totals) => {
             "nothing was dropped or sent again, and nothing here limits a rate: whether the client or the network \
-             takes longer than it should \
-             shows beside an earlier run (--baseline)"
+             takes longer than it should shows beside an earlier run (--baseline)"
         }
         // Where most of the machine idles, a thread that waits for a CPU has been woken on a busy one: nobody takes it
         // CPUs.

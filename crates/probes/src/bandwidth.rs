@@ -177,8 +177,7 @@ pub static PROBES: &[Probe] = &[
         timed: "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with \
             writes of `size` bytes.",
         pitfalls: "on one CPU it matters whether the scheduler lets a woken side run at once, page by page, or when \
-            the pipe is full: a factor of \
-                   three. Across CPUs each wake-up of an idle CPU is part of the figure.",
+            the pipe is full: a factor of three. Across CPUs each wake-up of an idle CPU is part of the figure.",
         run: through_pipe,
         ..STREAM
     },
@@ -198,8 +197,7 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("TCP (bw)"),
         summary: "bytes from another process by TCP over loopback",
         timed: "reading `size` bytes whole from a TCP connection on 127.0.0.1 that a partner process keeps filling \
-            with writes of `size` bytes; \
-                send and receive buffers are asked to be 128 KiB.",
+            with writes of `size` bytes; send and receive buffers are asked to be 128 KiB.",
         pitfalls: "with buffers that tune themselves the figure would be higher and would still be moving at the end \
             of a slice.",
         run: through_tcp,
@@ -211,8 +209,7 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("File reread"),
         summary: "bytes read from a file in the page cache",
         timed: "pread of `size` bytes from a file of 4 MiB in the work directory that was just written: one system \
-            call and one copy out of the \
-                page cache.",
+            call and one copy out of the page cache.",
         pitfalls: "lmbench adds the data up as well; here only the copy is timed.",
         variants: || rows("size", [CHUNK]),
         run: file_reread,
@@ -224,8 +221,7 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("Mmap reread"),
         summary: "bytes read through a mapping of a file in the page cache",
         timed: "adding up 64 KiB of a mapped file of `size` bytes with vector loads (of AVX2 where there is it, else \
-            SSE2 or NEON), part after \
-                part; the mapping's pages are in place before.",
+            SSE2 or NEON), part after part; the mapping's pages are in place before.",
         pitfalls: "no system call and no fault: this is the memory's bandwidth through whatever page size the page \
             cache maps.",
         variants: || rows("size", [FILE_BYTES as i64]),

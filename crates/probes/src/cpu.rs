@@ -208,8 +208,7 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("integer div"),
         summary: "one integer division that waits for the one before",
         timed: "one unsigned 64-bit division of a 63-bit number by a 32-bit one, and the addition that makes the next \
-            dividend large again, \
-                in a chain.",
+            dividend large again, in a chain.",
         pitfalls: "CPUs differ by a factor of ten here, and many divide small numbers faster.",
         run: div,
         ..FAMILY
@@ -218,8 +217,7 @@ pub static PROBES: &[Probe] = &[
         name: "cpu.branch",
         summary: "one conditional branch",
         timed: "one step of a linear congruential generator and a conditional branch: on a bit of it (random), or \
-            never taken otherwise \
-                (predictable). Twice the difference of the two rows is the cost of a wrong guess.",
+            never taken otherwise (predictable). Twice the difference of the two rows is the cost of a wrong guess.",
         pitfalls: "the generator's multiplication and addition are in both rows.",
         variants: || rows("pattern", ["predictable", "random"]),
         run: branch,

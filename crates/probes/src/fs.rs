@@ -282,8 +282,7 @@ pub static PROBES: &[Probe] = &[
         calls: &["fsync"],
         summary: "append a block and make it durable",
         timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its \
-            allocation reach the disk; \
-             the file is emptied, outside of the time, every 4 MiB.",
+            allocation reach the disk; the file is emptied, outside of the time, every 4 MiB.",
         pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says \
             that it has written.",
         variants: || rows("size", [4096]),

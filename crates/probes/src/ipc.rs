@@ -217,8 +217,7 @@ const ROUND_TRIP: Probe = Probe { entries: Some(4.0), ..FAMILY };
 
 /// What placement means for every probe that wakes a partner.
 const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figure: idle states and, in a guest, the \
-    interrupt between \
-                     virtual CPUs show here first.";
+    interrupt between virtual CPUs show here first.";
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
@@ -272,8 +271,7 @@ pub static PROBES: &[Probe] = &[
         timed: "socket, connect to a listening partner process on 127.0.0.1, read until that has accepted and closed, \
             and close with a reset.",
         pitfalls: "lmbench does not wait until the partner has accepted, so its figure has fewer wake-ups on one CPU; \
-            the reset keeps ports from \
-         running out (TIME_WAIT).",
+            the reset keeps ports from running out (TIME_WAIT).",
         run: over_tcp_connect,
         ..FAMILY
     },
@@ -299,14 +297,11 @@ pub static PROBES: &[Probe] = &[
         version: 2,
         summary: "a shared word there and back, by looking",
         timed: "store to a shared word and a look at it, again and again, until the partner process has stored in \
-            answer; across CPUs both spin (a \
-         cache line travels twice), on one CPU each look that fails calls sched_yield. 32 words, each in a page of its \
-         own, are used by \
-                turns, for 128 round trips each.",
+            answer; across CPUs both spin (a cache line travels twice), on one CPU each look that fails calls \
+            sched_yield. 32 words, each in a page of its own, are used by turns, for 128 round trips each.",
         pitfalls: "on one CPU this is the cost of two yields that switch; across CPUs it is the distance of the two \
-            caches, by way of the \
-                   line's home: on a guest whose memory is on two nodes, some pages' lines took 1.4 times as long as \
-                   others'.",
+            caches, by way of the line's home: on a guest whose memory is on two nodes, some pages' lines took 1.4 \
+            times as long as others'.",
         nature: Nature::Contends,
         run: over_shm,
         ..FAMILY

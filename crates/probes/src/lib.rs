@@ -100,23 +100,16 @@ mod tests {
     }
 
     /// The probes that records of before may have, which state no descriptor.
-    const OF_BEFORE: &str = "\
-        clock.gettime clock.loop syscall.null syscall.read syscall.write syscall.stat syscall.fstat syscall.open_close \
-        syscall.select \
-        syscall.poll syscall.epoll signal.install signal.handle signal.fault process.fork process.vfork process.spawn \
-        process.exec \
-        process.exec_dynamic process.shell thread.create switch.ring ipc.pipe ipc.unix ipc.udp ipc.tcp ipc.tcp_connect \
-        ipc.eventfd \
-        ipc.futex ipc.shm bandwidth.pipe bandwidth.unix bandwidth.tcp bandwidth.file_reread bandwidth.mmap_reread \
-        sync.mutex \
+    const OF_BEFORE: &str = "clock.gettime clock.loop syscall.null syscall.read syscall.write syscall.stat \
+        syscall.fstat syscall.open_close syscall.select syscall.poll syscall.epoll signal.install signal.handle \
+        signal.fault process.fork process.vfork process.spawn process.exec process.exec_dynamic process.shell \
+        thread.create switch.ring ipc.pipe ipc.unix ipc.udp ipc.tcp ipc.tcp_connect ipc.eventfd ipc.futex ipc.shm \
+        bandwidth.pipe bandwidth.unix bandwidth.tcp bandwidth.file_reread bandwidth.mmap_reread sync.mutex \
         sync.mutex_contended sync.rwlock sync.condvar parallel.fs parallel.network parallel.vm parallel.process \
-        parallel.network_fs \
-        vm.mmap vm.munmap vm.mprotect vm.fault_anon vm.fault_file vm.fault_cow fs.create fs.delete fs.rename fs.append \
-        fs.fsync \
-        fs.fdatasync memory.latency memory.read memory.write memory.copy cpu.int cpu.div cpu.branch cpu.flops cpu.peak \
-        cpu.frequency \
-        zerofill.alloc zerofill.touch zerofill.phase zerofill.prefault zerofill.clear zerofill.zeroing \
-        zerofill.kernel_profile";
+        parallel.network_fs vm.mmap vm.munmap vm.mprotect vm.fault_anon vm.fault_file vm.fault_cow fs.create fs.delete \
+        fs.rename fs.append fs.fsync fs.fdatasync memory.latency memory.read memory.write memory.copy cpu.int cpu.div \
+        cpu.branch cpu.flops cpu.peak cpu.frequency zerofill.alloc zerofill.touch zerofill.phase zerofill.prefault \
+        zerofill.clear zerofill.zeroing zerofill.kernel_profile";
 
     /// A record of before is read as its probes' descriptors would have described it. Where what a descriptor says
     /// changes, the probe leaves the list; a new one is never in it.

@@ -74,8 +74,7 @@ const READ: Probe = Probe {
     lmbench: Some("Mem read"),
     summary: "bytes read from memory",
     timed: "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is \
-        fastest here; NEON), 256 KiB \
-            at a time; the counter vector_bytes says which.",
+        fastest here; NEON), 256 KiB at a time; the counter vector_bytes says which.",
     pitfalls: "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large \
         shared cache of the host.",
     run: |s| walk(s, Op::Read),
@@ -87,8 +86,7 @@ const WRITE: Probe = Probe {
     lmbench: Some("Mem write"),
     summary: "bytes written to memory",
     timed: "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, \
-        whichever is fastest here; \
-            NEON), 256 KiB at a time; the counter vector_bytes says which.",
+        whichever is fastest here; NEON), 256 KiB at a time; the counter vector_bytes says which.",
     pitfalls: "ordinary stores read each line before they write it, so the memory moves twice the figure.",
     run: |s| walk(s, Op::Write),
     ..FAMILY
@@ -99,10 +97,9 @@ const COPY: Probe = Probe {
     lmbench: Some("Bcopy"),
     summary: "bytes copied in memory",
     timed: "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 \
-        KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
-            SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep \
-            movsb). `method`, where \
-            it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
+        KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or SSE2; NEON) or with `rep movsb`, \
+        whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where it is given, \
+        allows one of the two only: vector or string. Bytes copied are counted once.",
     pitfalls: "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory \
         moves three times the figure.",
     run: |s| walk(s, Op::Copy),

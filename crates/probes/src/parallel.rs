@@ -300,8 +300,7 @@ fn vm(s: &mut Session) -> Result<(), Stop> {
 /// What the probes of this file share.
 const FAMILY: Probe = Probe {
     pitfalls: "two hardware threads of one core share it, and caches, memory and clock rate are shared by more: a \
-        little below 100 is \
-               not a lock. Noise can lift a value above 100.",
+        little below 100 is not a lock. Noise can lift a value above 100.",
     table: &table::PARALLEL,
     unit: Unit::Percent,
     better: Better::Higher,
@@ -317,8 +316,7 @@ pub static PROBES: &[Probe] = &[
         version: 2,
         summary: "what two CPUs in the file system reach of what each reaches alone",
         timed: "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, \
-            closing and deleting it: rate \
-                together over rate alone.",
+            closing and deleting it: rate together over rate alone.",
         run: |s| two_processes(s, Subsystem::FileSystem, Subsystem::FileSystem),
         ..FAMILY
     },
@@ -326,8 +324,7 @@ pub static PROBES: &[Probe] = &[
         name: "parallel.network",
         summary: "what two CPUs in the network reach of what each reaches alone",
         timed: "two processes, each sending a byte over a TCP connection of its own on 127.0.0.1 and reading it at the \
-            other end: rate together \
-                over rate alone.",
+            other end: rate together over rate alone.",
         run: |s| two_processes(s, Subsystem::Network, Subsystem::Network),
         ..FAMILY
     },
@@ -354,8 +351,7 @@ pub static PROBES: &[Probe] = &[
         version: 2,
         summary: "what network beside file system reaches of what each reaches alone",
         timed: "one process sending and reading bytes by TCP as in parallel.network, one creating and deleting files \
-            as in parallel.fs: mean of \
-                the two rates together over alone.",
+            as in parallel.fs: mean of the two rates together over alone.",
         run: |s| two_processes(s, Subsystem::Network, Subsystem::FileSystem),
         ..FAMILY
     },

@@ -153,8 +153,7 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("slct TCP"),
         summary: "select over idle TCP connections",
         timed: "select for reading over as many idle loopback TCP connections, on adjacent descriptors, with a zero \
-            timeout, and the copy of the \
-         set before each call; none is ever ready.",
+            timeout, and the copy of the set before each call; none is ever ready.",
         pitfalls: "grows with the highest descriptor as well as with their number.",
         run: select,
         ..FAMILY

@@ -126,13 +126,10 @@ pub static PROBES: &[Probe] = &[Probe {
     lmbench: Some("{tasks}p/{footprint}K ctxsw"),
     summary: "one hop of a token through a ring of processes",
     timed: "one hop: read of a byte from a pipe, adding up the process's footprint, write of the byte into the next \
-        process's pipe, and the \
-            switch to it. The whole hop.",
+        process's pipe, and the switch to it. The whole hop.",
     pitfalls: "lmbench takes off what pipe and adding up cost in one process that never switches; here that is the \
-        counter overhead_ns, \
-               since the difference of two figures repeats worse than either. Across CPUs neighbours of the ring are \
-               on different CPUs: a \
-               hop is then a wake-up of an idle CPU, not a switch.",
+        counter overhead_ns, since the difference of two figures repeats worse than either. Across CPUs neighbours of \
+        the ring are on different CPUs: a hop is then a wake-up of an idle CPU, not a switch.",
     nature: Nature::Blocks,
     variants: rings,
     run: ring,

@@ -372,14 +372,12 @@ pub static PROBES: &[Probe] = &[
         summary: "take and release a mutex that other threads want too",
         version: 2,
         timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word \
-            that it guards and \
-                releases it, without a pause; the threads are on two CPUs in turn. 32 mutexes, each in a page of its \
-                own, are contended for \
-                one after the other, for 63 µs each. Counters: switches per acquisition.",
+            that it guards and releases it, without a pause; the threads are on two CPUs in turn. 32 mutexes, each in \
+            a page of its own, are contended for one after the other, for 63 µs each. Counters: switches per \
+            acquisition.",
         pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure \
-            is throughput, not \
-                   the wait of one thread. In version 1 it was one mutex, whose place in memory decided as much as the \
-                   lock.",
+            is throughput, not the wait of one thread. In version 1 it was one mutex, whose place in memory decided as \
+            much as the lock.",
         nature: Nature::Contends,
         cpus: 2,
         variants: || rows("threads", [2, 4]),
@@ -390,9 +388,8 @@ pub static PROBES: &[Probe] = &[
         name: "sync.rwlock",
         summary: "take and release a read-write lock for reading",
         timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread \
-            asleep); with more, wall \
-                time divided by the acquisitions of all threads, readers every one, on two CPUs in turn, of 32 locks \
-                one after the other.",
+            asleep); with more, wall time divided by the acquisitions of all threads, readers every one, on two CPUs \
+            in turn, of 32 locks one after the other.",
         pitfalls: "readers do not exclude each other, and still contend for the lock's cache line: two of them can be \
             slower than one.",
         version: 3,

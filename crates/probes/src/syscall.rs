@@ -107,8 +107,7 @@ pub static PROBES: &[Probe] = &[
         summary: "a system call that does next to nothing: getppid",
         timed: "getppid by its raw number: entry, a field of the task, exit.",
         pitfalls: "a seccomp filter (containers) and speculation mitigations show here first. Others can be cheaper: \
-            on one guest with Linux 6.18 getuid took \
-                   a quarter less.",
+            on one guest with Linux 6.18 getuid took a quarter less.",
         run: null,
         ..FAMILY
     },

@@ -328,8 +328,7 @@ pub static PROBES: &[Probe] = &[
         timed: "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page \
             cache; per page.",
         pitfalls: "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages \
-            of the large region faults; \
-             with one page per region each fault also makes a page table.",
+            of the large region faults; with one page per region each fault also makes a page table.",
         variants: || rows("pages", [1, 256]),
         run: fault_file,
         ..FAMILY

@@ -43,8 +43,7 @@ fn why_apart(measured: f64, seen: f64) -> String {
     let (measured, seen) = (percent(measured), percent(seen));
     format!(
         "{measured} is how much less time requests took with that change; {seen} is the part of it that was seen to go \
-         to this cause without the \
-         change{why}"
+         to this cause without the change{why}"
     )
 }
 

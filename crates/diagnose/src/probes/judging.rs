@@ -233,9 +233,8 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
     }
     Some(format!(
         "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry \
-         into the kernel that would \
-         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, slower entries explain at \
-         most {:.0} % of it",
+         into the kernel that would need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, \
+         slower entries explain at most {:.0} % of it",
         alone * 1e3,
         under_load * 1e3,
         each * 1e9,

@@ -69,12 +69,10 @@ pub static PROBES: &[Probe] = &[Probe {
     name: FLOPS,
     summary: "floating-point operations a second, by instruction mix and compiler",
     timed: "a thousand steps of the midpoint rule for an integral known in closed form, in double precision, all in \
-        registers and the \
-            first-level cache; module 1 to 8 has the mix of additions, subtractions, multiplications and divisions of \
-            the published table.",
+        registers and the first-level cache; module 1 to 8 has the mix of additions, subtractions, multiplications and \
+        divisions of the published table.",
     pitfalls: "an operation is one of the source: a fused multiply-add counts as two. The built-in kernels are made \
-        for the oldest CPU of \
-               the architecture, the C ones with the flags of their row.",
+        for the oldest CPU of the architecture, the C ones with the flags of their row.",
     unit: Unit::FlopPerSecond,
     better: Better::Higher,
     lab: Some("flops"),

@@ -334,8 +334,7 @@ pub static PROBES: &[Probe] = &[
         name: "cpu.frequency",
         summary: "the clock rate that the core runs at",
         timed: "additions of 64-bit integers, each of which needs the one before and so takes one cycle; with \
-            load=vector, each batch right \
-                behind 0.1 ms of the widest vector arithmetic.",
+            load=vector, each batch right behind 0.1 ms of the widest vector arithmetic.",
         pitfalls: "a CPU that adds in half a cycle, or folds two additions into one, would show twice its clock rate.",
         unit: Unit::PerSecond,
         variants: || rows("load", ["integer", "vector"]),

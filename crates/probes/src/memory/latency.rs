@@ -186,10 +186,8 @@ pub const LATENCY: Probe = Probe {
     lmbench: Some("lat_mem_rd"),
     summary: "one load that waits for the one before",
     timed: "a load whose address the load before it gave, along a random cycle through one word of each `stride` bytes \
-        of a range of \
-            `size` bytes; with a stride of a page or more, each word one line further into its page. Before it, caches \
-            and page tables are \
-            made as warm as such a walk leaves them.",
+        of a range of `size` bytes; with a stride of a page or more, each word one line further into its page. Before \
+        it, caches and page tables are made as warm as such a walk leaves them.",
     pitfalls: "which physical pages a process is given decides how its lines share a cache: beyond the first-level \
         caches processes differ by \
                some percent, in base pages by ten and more, which the interval over processes holds. In base pages \

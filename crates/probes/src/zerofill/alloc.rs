@@ -104,10 +104,8 @@ fn variants() -> Vec<Params> {
 /// What the probes of this file share.
 const FAMILY: Probe = Probe {
     pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither \
-        new nor zeroed. \
-               memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is compiled on \
-               macOS only, \
-               and is not verified.",
+        new nor zeroed. memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is \
+        compiled on macOS only, and is not verified.",
     lab: Some(LAB),
     variants,
     ..latency(&table::ZEROFILL, Exercises::Fault)

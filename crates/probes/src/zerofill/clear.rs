@@ -77,11 +77,9 @@ pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.clear",
     summary: "set mapped pages to zero from user space, per page",
     timed: "setting `pages` base pages to zero, one call of memset per page; per page. state=warm: over and over, as \
-        warm as their number \
-            allows. state=cold: flushed from every cache before each time, outside of the timing.",
+        warm as their number allows. state=cold: flushed from every cache before each time, outside of the timing.",
     pitfalls: "the kernel clears pages through its own mapping and with its own instruction; it seldom finds them as \
-        warm as the first rows \
-               here or as cold as the last.",
+        warm as the first rows here or as cold as the last.",
     lab: Some(LAB),
     variants: || {
         [per_pages("state", "warm", &[1, 16, 64, 256, 4096]), per_pages("state", "cold", &[16, 256, 4096])].concat()

@@ -248,10 +248,8 @@ pub static PROBES: &[Probe] = &[Probe {
         MADV_HUGEPAGE with huge or \
             multi-size pages; for a cached file fault-around or MAP_POPULATE), one access to each page, munmap.",
     pitfalls: "thp maps whole huge pages also for fewer pages than one holds, as a program that asks for them must. \
-        Whether a huge page is \
-               free when it is asked for depends on how fragmented memory is. thp_read only reads, and is given a \
-               shared huge page of zeroes: \
-               what a huge page costs without its zeroing.",
+        Whether a huge page is free when it is asked for depends on how fragmented memory is. thp_read only reads, and \
+        is given a shared huge page of zeroes: what a huge page costs without its zeroing.",
     lab: Some(LAB),
     variants,
     run,

@@ -376,17 +376,13 @@ pub static PROBES: &[Probe] = &[Probe {
     version: 3,
     summary: "zeroing a page, by the kernel's own samples",
     timed: "a share of timer samples, while faults zero `pages` pages, times the unsampled time of one turn, per page. \
-        how=touch, thp: mmap, a \
-            write to each page (of huge pages) and munmap; the samples in the kernel's page-clearing function, or \
-            waiting for its stores at the \
-            page-table lock. how=memfd: a write to each page of a file in memory that is allocated and not zeroed; \
-            what faults and the program \
-            have more samples by than in the same faults without zeroing, which take turns with them. Counters: the \
-            parts, per \
-            page, and clock_ns, the same difference by the clock.",
+        how=touch, thp: mmap, a write to each page (of huge pages) and munmap; the samples in the kernel's \
+        page-clearing function, or waiting for its stores at the page-table lock. how=memfd: a write to each page of a \
+        file in memory that is allocated and not zeroed; what faults and the program have more samples by than in the \
+        same faults without zeroing, which take turns with them. Counters: the parts, per page, and clock_ns, the same \
+        difference by the clock.",
     pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible \
-        kernel addresses. Where \
-               interrupts are off a sample falls on the instruction that switches them on again.",
+        kernel addresses. Where interrupts are off a sample falls on the instruction that switches them on again.",
     nature: Nature::Blocks,
     lab: Some(LAB),
     variants: || {

@@ -97,8 +97,7 @@ pub static PROBES: &[Probe] = &[Probe {
         write to each of the same \
             pages after they were taken out of the page tables: the same faults with and without zeroing; per page.",
     pitfalls: "the difference of two times, each several times as long. The pages were freed and allocated just \
-        before, so they are as warm as \
-               their number allows.",
+        before, so they are as warm as their number allows.",
     // A difference of two times may be too short as well as too long.
     nature: Nature::Blocks,
     lab: Some(LAB),
