@@ -272,7 +272,7 @@ impl<'a> Namer<'a> {
             };
             named.evidence.extend(cause.evidence.iter().filter(|sentence| !described(sentence)).cloned());
         } else if let Some(cause) = self.group.table.cause_of(first.unit).filter(|_| odd.is_empty()) {
-            named.told(cause.cause, cause.layer.as_str());
+            named.told(cause.name, cause.layer.as_str());
         }
         named
             .evidence

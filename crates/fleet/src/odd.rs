@@ -201,7 +201,7 @@ impl<'a> Usual<'a> {
             let cause = if reason.contains("large page") {
                 "memory.page_size"
             } else {
-                of_group.map_or("", |cause| cause.cause)
+                of_group.map_or("", |cause| cause.name)
             };
             Some(Odd {
                 cause,

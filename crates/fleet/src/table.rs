@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fingerpost_diagnose::fleet::{self, Grid, peer_group};
-use fingerpost_diagnose::probes::groups::{Group, GroupCause};
+use fingerpost_diagnose::probes::groups::Group;
+use fingerpost_record::cause::Cause;
 use fingerpost_record::{Better, Exercises, Measurement, Outcome, Params, Run, Unit, few_processes};
 use serde::{Deserialize, Serialize};
 
@@ -179,13 +180,13 @@ impl Table {
         let words = |group: Group| match group {
             Group::CPU => "arithmetic in user mode",
             Group::Workload => "servers and programs under load",
-            other => other.cause().map_or("other rows", |c| c.words),
+            other => other.words().unwrap_or("other rows"),
         };
         self.group_of(family).map_or_else(String::new, |group| words(group).to_owned())
     }
 
     /// The cause that a unit points at by itself.
-    pub(crate) fn cause_of(&self, unit: fleet::Unit) -> Option<GroupCause> {
+    pub(crate) fn cause_of(&self, unit: fleet::Unit) -> Option<&'static Cause> {
         match unit {
             fleet::Unit::All => None,
             fleet::Unit::Family(family) => self.group_of(family)?.cause(),

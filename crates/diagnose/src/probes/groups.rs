@@ -1,7 +1,6 @@
 //! Which rows belong together, and which cause they point at.
 
-use fingerpost_record::Layer;
-use fingerpost_record::cause::{CAUSES, of_probe};
+use fingerpost_record::cause::{CAUSES, Cause, cause, of_probe};
 use fingerpost_record::descriptor::Exercises;
 
 /// Rows that one cause moves together.
@@ -26,101 +25,38 @@ impl Group {
 
     /// Its number, in the order above.
     pub fn number(self) -> u8 {
-        let all = [Group::CPU].into_iter().chain(group_causes().map(|c| c.group)).chain([Group::Workload]);
+        let all = [Group::CPU].into_iter().chain(causes().map(|(group, _)| group)).chain([Group::Workload]);
         all.take_while(|group| *group != self).count() as u8
     }
 
     /// The cause that it points at; none for those that have their own rules.
-    pub fn cause(self) -> Option<GroupCause> {
-        group_causes().find(|c| c.group == self)
+    pub fn cause(self) -> Option<&'static Cause> {
+        causes().find(|(group, _)| *group == self).and_then(|(_, name)| cause(name))
+    }
+
+    /// What a headline calls its rows: what it calls their cause, but that of files, whose cause is the disk alone.
+    pub fn words(self) -> Option<&'static str> {
+        if self == Group::Part(Exercises::Storage) { Some("files and storage") } else { Some(self.cause()?.words) }
     }
 }
 
-/// A cause that a whole group points at.
-#[derive(Clone, Copy)]
-pub struct GroupCause {
-    /// The group.
-    pub group: Group,
-    /// The cause's name.
-    pub cause: &'static str,
-    /// Its layer.
-    pub layer: Layer,
-    /// What a headline calls it.
-    pub words: &'static str,
+/// The causes' names by group, and after them those that name their probes. Arithmetic and workloads have their own
+/// rules.
+pub fn causes() -> impl Iterator<Item = (Group, &'static str)> {
+    let named = CAUSES.iter().filter(|c| !c.probes.is_empty()).map(|c| (Group::Of(c.name), c.name));
+    OF_PARTS.iter().map(|(part, name)| (Group::Part(*part), *name)).chain(named)
 }
 
-/// The causes by group, and after them those that name their probes. Arithmetic and workloads have their own rules.
-pub fn group_causes() -> impl Iterator<Item = GroupCause> {
-    let named = CAUSES.iter().filter(|c| !c.probes.is_empty());
-    let named = named.map(|c| GroupCause { group: Group::Of(c.name), cause: c.name, layer: c.layer, words: c.words });
-    GROUP_CAUSES.iter().copied().chain(named)
-}
-
-const GROUP_CAUSES: &[GroupCause] = &[
-    GroupCause {
-        group: Group::Part(Exercises::Clock),
-        cause: "kernel.clock",
-        layer: Layer::Kernel,
-        words: "reading the clock",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Syscall),
-        cause: "kernel.work",
-        layer: Layer::Kernel,
-        words: "the kernel's work inside system calls",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Signal),
-        cause: "kernel.signal",
-        layer: Layer::Kernel,
-        words: "signal handling",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Process),
-        cause: "kernel.process",
-        layer: Layer::Kernel,
-        words: "process creation",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Thread),
-        cause: "kernel.thread",
-        layer: Layer::Kernel,
-        words: "thread creation",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Switch),
-        cause: "scheduler.switch",
-        layer: Layer::Scheduler,
-        words: "switching between tasks",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::LocalIpc),
-        cause: "kernel.ipc",
-        layer: Layer::Kernel,
-        words: "local communication between processes",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Network),
-        cause: "network.stack",
-        layer: Layer::Network,
-        words: "the network stack",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Fault),
-        cause: "memory.fault",
-        layer: Layer::Memory,
-        words: "memory mapping and page faults",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Memory),
-        cause: "memory.bandwidth",
-        layer: Layer::Memory,
-        words: "memory latency and bandwidth",
-    },
-    GroupCause {
-        group: Group::Part(Exercises::Storage),
-        cause: "storage.latency",
-        layer: Layer::Storage,
-        words: "files and storage",
-    },
+const OF_PARTS: &[(Exercises, &str)] = &[
+    (Exercises::Clock, "kernel.clock"),
+    (Exercises::Syscall, "kernel.work"),
+    (Exercises::Signal, "kernel.signal"),
+    (Exercises::Process, "kernel.process"),
+    (Exercises::Thread, "kernel.thread"),
+    (Exercises::Switch, "scheduler.switch"),
+    (Exercises::LocalIpc, "kernel.ipc"),
+    (Exercises::Network, "network.stack"),
+    (Exercises::Fault, "memory.fault"),
+    (Exercises::Memory, "memory.bandwidth"),
+    (Exercises::Storage, "storage.latency"),
 ];

@@ -17,7 +17,7 @@ use fingerpost_record::cause::thresholds::{LIKE_ENTRIES, MOST_OF_GROUP, MOST_OF_
 use fingerpost_record::descriptor::NULL_CALL;
 use fingerpost_record::{Exercises, Finding, Layer, Observation, Status};
 
-use super::groups::{Group, GroupCause, group_causes};
+use super::groups::{Group, causes};
 use super::seen::{Clients, Compared, Verdict};
 use super::view::{Item, View};
 use super::{changed, cpu, machines};
@@ -39,8 +39,8 @@ pub fn judge(compared: &Compared) -> (Vec<Finding>, f64) {
     machines::other_processor(&mut view, total, &mut findings);
     let cpu_cleared = cpu_is_out(&findings, &view);
     findings.extend(entry(&mut view, total, cpu_cleared));
-    for cause in group_causes() {
-        findings.extend(of_group(&mut view, &cause, total, cpu_cleared));
+    for (group, _) in causes() {
+        findings.extend(of_group(&mut view, group, total, cpu_cleared));
     }
     findings.extend(scaling(&mut view, compared.curves, total));
     findings.extend(paging(&view));
@@ -123,57 +123,50 @@ fn amounts(view: &View, extra: f64) -> Vec<f64> {
 }
 
 /// What is left in the probes of one subsystem.
-fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) -> Option<Finding> {
-    let of = |i: &&Item| i.group == cause.group;
-    let (all, slower) =
-        (view.items.iter().filter(of).count(), view.items.iter().filter(of).filter(|i| i.slower).count());
-    if all == 0 {
-        return None;
-    }
+fn of_group(view: &mut View, group: Group, total: f64, cpu_cleared: bool) -> Option<Finding> {
+    let cause = group.cause()?;
+    let all: Vec<&Item> = view.items.iter().filter(|i| i.group == group).collect();
+    let slower = all.iter().filter(|i| i.slower).count();
     if slower == 0 {
-        let worst = view.items.iter().filter(of).max_by(|a, b| a.log.total_cmp(&b.log))?;
-        let unresolved = worst.row.verdict == Verdict::Unresolved;
-        return (!unresolved).then(|| {
-            Finding::cleared(
-                cause.cause,
-                cause.layer,
-                format!("none of its {all} rows is {}; the nearest: {}", view.word(), worst.row.words()),
-            )
-        });
+        let worst =
+            all.iter().max_by(|a, b| a.log.total_cmp(&b.log)).filter(|i| i.row.verdict != Verdict::Unresolved)?;
+        let why = format!("none of its {} rows is {}; the nearest: {}", all.len(), view.word(), worst.row.words());
+        return Some(Finding::cleared(cause.name, cause.layer, why));
     }
-    let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.slower && i.left > view.threshold).collect();
+    let all_rows = all.len();
+    let mut rows: Vec<&Item> = all.into_iter().filter(|i| i.slower && i.left > view.threshold).collect();
     rows.sort_by(|a, b| b.left.total_cmp(&a.left));
     if rows.is_empty() {
         return None;
     }
-    let (name, fact) = named(view, cause);
-    let mut evidence = vec![format!("{slower} of {all} rows of {} are {}", cause.words, view.word())];
+    let (name, fact) = named(view, group, cause.name);
+    let mut evidence = vec![format!("{slower} of {all_rows} rows of {} are {}", group.words()?, view.word())];
     evidence.extend(rows.iter().take(4).map(|i| i.row.words()));
     evidence.extend(fact);
     // The same code of a kernel costs something else on another processor: a reader is to know that it may be that.
     evidence.extend(view.host_clues(&["processor"]));
     let threshold = view.threshold;
-    let claimed = view.claim(|i| if i.group == cause.group && i.left > threshold { i.left } else { 0.0 });
+    let claimed = view.claim(|i| if i.group == group && i.left > threshold { i.left } else { 0.0 });
     // Most of the group, and no proportional factor that could be behind it.
-    let most = slower as f64 >= MOST_OF_GROUP.value * all as f64;
+    let most = slower as f64 >= MOST_OF_GROUP.value * all_rows as f64;
     let status = if cpu_cleared && most { Status::Guilty } else { Status::Suspected };
-    let kernels = matches!(cause.group, Group::Part(Exercises::Memory | Exercises::Storage));
+    let kernels = matches!(group, Group::Part(Exercises::Memory | Exercises::Storage));
     let status = if kernels { status } else { view.machines.most(status) };
     Some(Finding::new(name, cause.layer, status, claimed / total, evidence))
 }
 
 /// A fact of the hosts can give a group's cause its name.
-fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
+fn named(view: &View, group: Group, cause: &'static str) -> (&'static str, Option<String>) {
     let differs = |what: &[&str]| view.host_clues(what).into_iter().next();
-    match cause.group {
+    match group {
         Group::Part(Exercises::Fault) => match differs(&["transparent huge pages"]) {
             Some(fact) => ("memory.page_size", Some(fact)),
-            None => (cause.cause, None),
+            None => (cause, None),
         },
-        Group::Part(Exercises::Clock) => (cause.cause, differs(&["clock source"])),
-        Group::Part(Exercises::Storage) => (cause.cause, differs(&["file system", "mount options"])),
-        Group::Part(Exercises::Process) => (cause.cause, differs(&["kernel", "C library"])),
-        _ => (cause.cause, differs(&["kernel"])),
+        Group::Part(Exercises::Clock) => (cause, differs(&["clock source"])),
+        Group::Part(Exercises::Storage) => (cause, differs(&["file system", "mount options"])),
+        Group::Part(Exercises::Process) => (cause, differs(&["kernel", "C library"])),
+        _ => (cause, differs(&["kernel"])),
     }
 }
 
@@ -248,9 +241,8 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
 fn paging(view: &View) -> Option<Finding> {
     let paged = view.items.iter().find(|i| i.slower && i.row.probe.ends_with(".pageins"))?;
     let family = paged.row.probe.split('.').next()?.to_owned();
-    let of_family = |i: &&Item| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe;
-    let (all, slower) =
-        (view.items.iter().filter(of_family).count(), view.items.iter().filter(of_family).filter(|i| i.slower).count());
+    let others = view.items.iter().filter(|i| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe);
+    let (all, slower) = others.fold((0, 0), |(all, slower), i| (all + 1, slower + u32::from(i.slower)));
     if 2 * slower <= all {
         return None;
     }

@@ -16,12 +16,13 @@ pub use view::is_cost;
 mod tests {
     use fingerpost_record::cause::cause;
 
-    use super::groups::group_causes;
+    use super::groups::causes;
 
     #[test]
     fn what_probes_point_to_is_in_the_registry() {
-        for of_group in group_causes() {
-            assert_eq!(cause(of_group.cause).map(|c| c.layer), Some(of_group.layer), "{}", of_group.cause);
+        for (group, name) in causes() {
+            assert_eq!(group.cause().map(|c| c.name), cause(name).map(|c| c.name));
+            assert!(group.words().is_some(), "{name}");
         }
     }
 }
