@@ -13,6 +13,7 @@ use std::thread;
 
 use fingerpost_record::{Better, Unit};
 
+use crate::call::{ANONYMOUS, READ_WRITE, map, unmap};
 use crate::fs;
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
@@ -30,27 +31,12 @@ const LONG_STRETCH_NS: u64 = 3_000_000;
 const PAGES: usize = 16;
 
 /// What a side does in the kernel.
-#[derive(Clone, Copy, PartialEq)]
-enum Subsystem {
-    FileSystem,
-    Network,
-    Memory,
-    Process,
-}
-
 type Operation = Box<dyn FnMut() -> io::Result<()>>;
 
-impl Subsystem {
-    /// Sets a side up: everything it works on is its own, so that only the kernel is shared.
-    fn prepare(self, dir: &Path) -> io::Result<Operation> {
-        Ok(match self {
-            Subsystem::FileSystem => files(dir)?,
-            Subsystem::Network => segments()?,
-            Subsystem::Memory => Box::new(map_touch_unmap),
-            Subsystem::Process => Box::new(fork_and_wait),
-        })
-    }
-}
+/// Sets a side up: everything it works on is its own, so that only the kernel is shared.
+type Prepare = fn(&Path) -> io::Result<Operation>;
+
+const MEMORY: Prepare = |_| Ok(Box::new(map_touch_unmap));
 
 /// Directories that a side goes round. Two that lie badly to each other would make each process a draw of its own.
 const DIRECTORIES: usize = 4;
@@ -70,7 +56,7 @@ fn files(dir: &Path) -> io::Result<Operation> {
 
 /// Sends one byte over a TCP connection on loopback and reads it at the other end, both in one process: nobody is
 /// woken.
-fn segments() -> io::Result<Operation> {
+fn segments(_: &Path) -> io::Result<Operation> {
     let (mut one, mut other) = tcp_pair().map_err(|stop| io::Error::other(format!("{stop:?}")))?;
     Ok(Box::new(move || {
         one.write_all(&[1])?;
@@ -79,18 +65,12 @@ fn segments() -> io::Result<Operation> {
 }
 
 fn map_touch_unmap() -> io::Result<()> {
-    let (bytes, access) = (PAGES * 4096, libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: the mapping is new, touched within its bounds, and unmapped whole.
-    unsafe {
-        let at = libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        for page in 0..PAGES {
-            at.cast::<u8>().add(page * 4096).write_volatile(1);
-        }
-        if libc::munmap(at, bytes) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let at = map(0, PAGES * 4096, READ_WRITE, ANONYMOUS, -1)?;
+    for page in 0..PAGES {
+        // SAFETY: the page is in the mapping just made.
+        unsafe { ((at + page * 4096) as *mut u8).write_volatile(1) };
     }
+    unmap(at, PAGES * 4096)
 }
 
 /// A child that ends at once. It has no exit signal, so that no signal handler is part of the figure.
@@ -244,30 +224,22 @@ fn percent_of_alone(alone: [f64; 2], together: [f64; 2]) -> f64 {
 }
 
 /// Two processes, one on each CPU.
-fn two_processes(s: &mut Session, ours: Subsystem, theirs: Subsystem) -> Result<(), Stop> {
+fn two_processes(s: &mut Session, stretch_ns: u64, ours: Prepare, theirs: Prepare) -> Result<(), Stop> {
     let cpu = s.take_second_cpu()?;
-    let stretch_ns = match ours {
-        Subsystem::Process => {
-            s.share_cpu();
-            LONG_STRETCH_NS
-        }
-        _ => STRETCH_NS,
-    };
     let stage = Shared::<Stage>::new()?;
     let dir = s.dir().to_owned();
-    let _partner = Peer::fork(cpu, || stage.partner(Idle::Spins, stretch_ns, theirs.prepare(&dir)?))?;
-    let operation = ours.prepare(&dir)?;
-    stage.measure(s, Idle::Spins, stretch_ns, operation)
+    let _partner = Peer::fork(cpu, || stage.partner(Idle::Spins, stretch_ns, theirs(&dir)?))?;
+    stage.measure(s, Idle::Spins, stretch_ns, ours(&dir)?)
 }
 
 /// Two threads of one process, one on each CPU.
-fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
+fn two_threads(s: &mut Session, prepare: Prepare) -> Result<(), Stop> {
     let cpu = s.take_second_cpu()?;
     let stage = Stage::default();
     let dir = s.dir().to_owned();
     let partner = || -> io::Result<()> {
         fingerpost_sys::affinity::pin(&[cpu])?;
-        stage.partner(Idle::Sleeps, STRETCH_NS, what.prepare(&dir)?)
+        stage.partner(Idle::Sleeps, STRETCH_NS, prepare(&dir)?)
     };
     let partner = || {
         if let Err(e) = partner() {
@@ -278,8 +250,7 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
     };
     thread::scope(|scope| {
         thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, partner)?;
-        let result =
-            what.prepare(&dir).map_err(Stop::from).and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
+        let result = prepare(&dir).map_err(Stop::from).and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
         if result.is_err() {
             // Ours may have failed before the meeting point, where the partner would wait for it.
             stage.failed.store(libc::ECANCELED, Ordering::Relaxed);
@@ -292,9 +263,15 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
 
 fn vm(s: &mut Session) -> Result<(), Stop> {
     match s.word("share", &["process", "thread"])? {
-        "thread" => two_threads(s, Subsystem::Memory),
-        _ => two_processes(s, Subsystem::Memory, Subsystem::Memory),
+        "thread" => two_threads(s, MEMORY),
+        _ => two_processes(s, STRETCH_NS, MEMORY, MEMORY),
     }
+}
+
+fn process(s: &mut Session) -> Result<(), Stop> {
+    s.share_cpu();
+    let children: Prepare = |_| Ok(Box::new(fork_and_wait));
+    two_processes(s, LONG_STRETCH_NS, children, children)
 }
 
 /// What the probes of this file share.
@@ -317,7 +294,7 @@ pub static PROBES: &[Probe] = &[
         summary: "what two CPUs in the file system reach of what each reaches alone",
         timed: "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, \
             closing and deleting it: rate together over rate alone.",
-        run: |s| two_processes(s, Subsystem::FileSystem, Subsystem::FileSystem),
+        run: |s| two_processes(s, STRETCH_NS, files, files),
         ..FAMILY
     },
     Probe {
@@ -325,7 +302,7 @@ pub static PROBES: &[Probe] = &[
         summary: "what two CPUs in the network reach of what each reaches alone",
         timed: "two processes, each sending a byte over a TCP connection of its own on 127.0.0.1 and reading it at the \
             other end: rate together over rate alone.",
-        run: |s| two_processes(s, Subsystem::Network, Subsystem::Network),
+        run: |s| two_processes(s, STRETCH_NS, segments, segments),
         ..FAMILY
     },
     Probe {
@@ -343,7 +320,7 @@ pub static PROBES: &[Probe] = &[
         summary: "what two CPUs creating processes reach of what each reaches alone",
         timed: "two processes, each forking a child that ends at once and waiting for it: rate together over rate \
             alone.",
-        run: |s| two_processes(s, Subsystem::Process, Subsystem::Process),
+        run: process,
         ..FAMILY
     },
     Probe {
@@ -352,7 +329,7 @@ pub static PROBES: &[Probe] = &[
         summary: "what network beside file system reaches of what each reaches alone",
         timed: "one process sending and reading bytes by TCP as in parallel.network, one creating and deleting files \
             as in parallel.fs: mean of the two rates together over alone.",
-        run: |s| two_processes(s, Subsystem::Network, Subsystem::FileSystem),
+        run: |s| two_processes(s, STRETCH_NS, segments, files),
         ..FAMILY
     },
 ];
