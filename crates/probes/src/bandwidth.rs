@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use fingerpost_record::{Better, Unit};
 
-use crate::call::{new_mapping, unmap};
+use crate::call::{new_mapping, set_option, unmap};
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
 use crate::probe::{Exercises, Nature, Probe, latency, placements, rows, table};
@@ -51,12 +51,7 @@ fn stream(s: &mut Session, mut ours: &File, mut theirs: &File) -> Result<(), Sto
     })?;
     s.work_per_op(size as u64);
     s.batch_target_ns(STREAM_BATCH_NS);
-    s.batches(|ops| {
-        for _ in 0..ops {
-            ours.read_exact(&mut buffer)?;
-        }
-        Ok(())
-    })
+    s.repeat(|| ours.read_exact(&mut buffer))
 }
 
 fn through_pipe(s: &mut Session) -> Result<(), Stop> {
@@ -72,18 +67,10 @@ fn through_unix(s: &mut Session) -> Result<(), Stop> {
 fn through_tcp(s: &mut Session) -> Result<(), Stop> {
     let (ours, theirs) = tcp_pair()?;
     let (ours, theirs) = (as_file(ours), as_file(theirs));
-    fix_buffer(&ours, libc::SO_RCVBUF)?;
-    fix_buffer(&theirs, libc::SO_SNDBUF)?;
-    stream(s, &ours, &theirs)
-}
-
-fn fix_buffer(socket: &File, which: i32) -> Result<(), Stop> {
-    let (wanted, size) = (TCP_BUFFER, size_of::<i32>() as u32);
-    // SAFETY: the value is one int, as the size says.
-    match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, which, (&raw const wanted).cast(), size) } {
-        0 => Ok(()),
-        _ => Err(Stop::call("setsockopt")),
+    for (socket, which) in [(&ours, libc::SO_RCVBUF), (&theirs, libc::SO_SNDBUF)] {
+        set_option(socket, which, &TCP_BUFFER).map_err(|_| Stop::call("setsockopt"))?;
     }
+    stream(s, &ours, &theirs)
 }
 
 /// A file of this size in the probe's directory, just written and therefore in the page cache.
@@ -106,11 +93,9 @@ fn file_reread(s: &mut Session) -> Result<(), Stop> {
     let mut buffer = vec![1u8; size];
     let mut at = 0;
     s.work_per_op(size as u64);
-    s.batches(|ops| {
-        for _ in 0..ops {
-            file.read_exact_at(&mut buffer, at as u64)?;
-            at = if at + size >= bytes { 0 } else { at + size };
-        }
+    s.repeat(|| {
+        file.read_exact_at(&mut buffer, at as u64)?;
+        at = if at + size >= bytes { 0 } else { at + size };
         Ok(())
     })
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::session::Stop;
@@ -21,6 +22,11 @@ pub fn c_path(path: &Path) -> Result<CString, Stop> {
 /// Bytes in a page.
 pub fn page_size() -> usize {
     fingerpost_sys::system::page_bytes() as usize
+}
+
+/// Bytes that one page of the lowest table maps: 2 MiB for pages of 4 KiB.
+pub fn table_reach() -> usize {
+    page_size() * page_size() / size_of::<usize>()
 }
 
 /// The rights of a mapping that is read and written, and the kind of one that is the process's own and of no file.
@@ -57,6 +63,14 @@ pub fn in_chunks(ops: u64, most: usize, mut chunk: impl FnMut(usize) -> io::Resu
         left -= count;
     }
     Ok(ns)
+}
+
+/// Sets an option of a socket to a value as the kernel wants it.
+#[inline(always)]
+pub fn set_option<T>(socket: &impl AsRawFd, which: i32, value: &T) -> io::Result<()> {
+    let (value, size) = ((&raw const *value).cast(), size_of::<T>() as u32);
+    // SAFETY: the value is as long as the size says, and is only read.
+    check(i64::from(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, which, value, size) })).map(drop)
 }
 
 /// What the kernel has counted of this thread or process.

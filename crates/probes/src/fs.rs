@@ -157,11 +157,9 @@ fn rename(s: &mut Session) -> Result<(), Stop> {
     let dir = Dir::open(s)?;
     let (mut from, mut to) = (Name::new(b'a', 0), Name::new(b'b', 0));
     dir.create(from, b"")?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            dir.rename(from, to)?;
-            std::mem::swap(&mut from, &mut to);
-        }
+    s.repeat(|| {
+        dir.rename(from, to)?;
+        std::mem::swap(&mut from, &mut to);
         Ok(())
     })
 }
@@ -211,16 +209,13 @@ fn fdatasync(s: &mut Session) -> Result<(), Stop> {
     file.write_all_at(&block, 0)?;
     file.sync_all()?;
     let fd = file.as_raw_fd();
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the buffer is as long as the count says, and the descriptor is open.
-            unsafe {
-                let written = libc::pwrite(fd, block.as_ptr().cast(), block.len(), 0);
-                all_written(written as i64, block.len())?;
-                check(i64::from(libc::fdatasync(fd)))?;
-            }
+    s.repeat(|| {
+        // SAFETY: the buffer is as long as the count says, and the descriptor is open.
+        unsafe {
+            let written = libc::pwrite(fd, block.as_ptr().cast(), block.len(), 0);
+            all_written(written as i64, block.len())?;
+            check(i64::from(libc::fdatasync(fd))).map(drop)
         }
-        Ok(())
     })
 }
 

@@ -1,12 +1,12 @@
 //! Talking between two processes: one byte there and back.
 
 use std::fs::File;
-use std::io;
-use std::mem::size_of;
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
+use crate::call::set_option;
 use crate::peer::Peer;
 use crate::probe::{Exercises, Nature, Probe, latency, placements, table};
 use crate::session::{Session, Stop};
@@ -26,12 +26,9 @@ fn byte_round_trips(s: &mut Session, ours: (&File, &File), theirs: (&File, &File
             give_byte(theirs.1, take_byte(theirs.0)?)?;
         }
     })?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            give_byte(ours.1, TOKEN)?;
-            expect_token(take_byte(ours.0)?)?;
-        }
-        Ok(())
+    s.repeat(|| {
+        give_byte(ours.1, TOKEN)?;
+        expect_token(take_byte(ours.0)?)
     })
 }
 
@@ -78,31 +75,20 @@ fn over_tcp_connect(s: &mut Session) -> Result<(), Stop> {
             drop(listener.accept()?);
         }
     })?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            let socket = as_file(TcpStream::connect(address)?);
-            reset_on_close(&socket)?;
-            let mut byte = 0u8;
-            // SAFETY: the buffer is one byte, as the count says.
-            match unsafe { libc::read(socket.as_raw_fd(), (&raw mut byte).cast(), 1) } {
-                0 => {}
-                n if n > 0 => return Err(io::Error::other("the partner sent a byte instead of closing")),
-                _ => return Err(io::Error::last_os_error()),
-            }
+    s.repeat(|| {
+        let socket = as_file(TcpStream::connect(address)?);
+        reset_on_close(&socket)?;
+        match (&socket).read(&mut [0])? {
+            0 => Ok(()),
+            _ => Err(io::Error::other("the partner sent a byte instead of closing")),
         }
-        Ok(())
     })
 }
 
 /// Makes close reset the connection, so that no port is left waiting (TIME_WAIT) and a run cannot use them all up.
 pub fn reset_on_close(socket: &impl AsRawFd) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    let (value, size) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
-    // SAFETY: the value is one linger, as the size says.
-    match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, size) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    set_option(socket, libc::SO_LINGER, &linger)
 }
 
 fn event_counter() -> Result<File, Stop> {
@@ -114,23 +100,17 @@ fn event_counter() -> Result<File, Stop> {
     }
 }
 
-fn raise(counter: &File) -> io::Result<()> {
-    let one = 1u64;
-    // SAFETY: an event counter takes eight bytes.
-    match unsafe { libc::write(counter.as_raw_fd(), (&raw const one).cast(), 8) } {
-        8 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+/// An event counter takes eight bytes or none.
+#[inline(always)]
+fn raise(mut counter: &File) -> io::Result<()> {
+    counter.write(&1u64.to_ne_bytes()).map(drop)
 }
 
-fn take(counter: &File) -> io::Result<()> {
-    let mut value = 0u64;
-    // SAFETY: an event counter gives eight bytes.
-    match unsafe { libc::read(counter.as_raw_fd(), (&raw mut value).cast(), 8) } {
-        8 if value == 1 => Ok(()),
-        8 => Err(io::Error::other("an event was counted twice")),
-        _ => Err(io::Error::last_os_error()),
-    }
+#[inline(always)]
+fn take(mut counter: &File) -> io::Result<()> {
+    let mut value = [0; 8];
+    let once = counter.read(&mut value)? == 8 && u64::from_ne_bytes(value) == 1;
+    if once { Ok(()) } else { Err(io::Error::other("an event was counted twice")) }
 }
 
 fn over_eventfd(s: &mut Session) -> Result<(), Stop> {
@@ -141,12 +121,9 @@ fn over_eventfd(s: &mut Session) -> Result<(), Stop> {
             raise(&back)?;
         }
     })?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            raise(&there)?;
-            take(&back)?;
-        }
-        Ok(())
+    s.repeat(|| {
+        raise(&there)?;
+        take(&back)
     })
 }
 
@@ -158,12 +135,9 @@ fn over_futex(s: &mut Session) -> Result<(), Stop> {
             turn.set_and_wake(0, 0)?;
         }
     })?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            turn.set_and_wake(1, 0)?;
-            turn.wait_while(1, 0)?;
-        }
-        Ok(())
+    s.repeat(|| {
+        turn.set_and_wake(1, 0)?;
+        turn.wait_while(1, 0)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Processes: making one, running a program in it, waiting for its end.
 
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::io;
 use std::path::Path;
 use std::ptr;
@@ -21,10 +21,8 @@ pub const HANDOVER_BATCH_NS: u64 = 50_000;
 /// small pages, kept until it ends.
 fn prepare(s: &mut Session) -> Result<(), Stop> {
     s.batch_target_ns(HANDOVER_BATCH_NS);
-    let bytes = match s.params().get("resident") {
-        None => 0,
-        Some(_) => s.int("resident", 0)? as usize,
-    };
+    let resident = s.params().get("resident").map_or(Ok(0), |_| s.int("resident", 0))?;
+    let bytes = resident as usize;
     if bytes == 0 {
         return Ok(());
     }
@@ -61,20 +59,25 @@ fn wait_for(pid: libc::pid_t) -> io::Result<()> {
     }
 }
 
+/// Forks a child that does this and ends without running the parent's destructors, and waits for it.
+#[inline(always)]
+fn fork_and_wait(child: impl FnOnce()) -> io::Result<()> {
+    // SAFETY: the process has one thread; the child does nothing but what follows.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            child();
+            // SAFETY: _exit takes a number.
+            unsafe { libc::_exit(NOT_EXECUTED) }
+        }
+        pid => wait_for(pid),
+    }
+}
+
 fn fork(s: &mut Session) -> Result<(), Stop> {
     prepare(s)?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the process has one thread; the child ends at once.
-            match unsafe { libc::fork() } {
-                -1 => return Err(io::Error::last_os_error()),
-                // SAFETY: ends the child without running the parent's destructors.
-                0 => unsafe { libc::_exit(0) },
-                pid => wait_for(pid)?,
-            }
-        }
-        Ok(())
-    })
+    // SAFETY: _exit takes a number.
+    s.repeat(|| fork_and_wait(|| unsafe { libc::_exit(0) }))
 }
 
 extern "C" fn end_at_once(_: *mut c_void) -> i32 {
@@ -88,14 +91,11 @@ fn vfork(s: &mut Session) -> Result<(), Stop> {
     let mut stack = [0u128; 256];
     let top = stack.as_mut_ptr_range().end.cast::<c_void>();
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the child runs `end_at_once` on a stack that is ours, aligned, and unused until it has ended:
-            // CLONE_VFORK waits for that.
-            let pid = check(i64::from(unsafe { libc::clone(end_at_once, top, flags, ptr::null_mut()) }))?;
-            wait_for(pid as libc::pid_t)?;
-        }
-        Ok(())
+    s.repeat(|| {
+        // SAFETY: the child runs `end_at_once` on a stack that is ours, aligned, and unused until it has ended:
+        // CLONE_VFORK waits for that.
+        let pid = check(i64::from(unsafe { libc::clone(end_at_once, top, flags, ptr::null_mut()) }))?;
+        wait_for(pid as libc::pid_t)
     })
 }
 
@@ -107,7 +107,7 @@ struct CommandLine {
 }
 
 impl CommandLine {
-    fn new(program: &Path, rest: &[&std::ffi::CStr]) -> Result<CommandLine, Stop> {
+    fn new(program: &Path, rest: &[&CStr]) -> Result<CommandLine, Stop> {
         let mut args = vec![c_path(program)?];
         args.extend(rest.iter().map(|&arg| arg.to_owned()));
         let argv = args.iter().map(|arg| arg.as_ptr()).chain([ptr::null()]).collect();
@@ -117,64 +117,44 @@ impl CommandLine {
     fn path(&self) -> *const c_char {
         self.args[0].as_ptr()
     }
+}
 
-    /// fork, execve, wait.
-    #[inline(always)]
-    fn fork_exec_wait(&self) -> io::Result<()> {
-        // SAFETY: the process has one thread; the child does nothing but what follows.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            // SAFETY: both lists end in a null pointer, and a child that could not execute ends without running
-            // destructors.
-            0 => unsafe {
-                libc::execve(self.path(), self.argv.as_ptr(), self.env.as_ptr());
-                libc::_exit(NOT_EXECUTED)
-            },
-            pid => wait_for(pid),
-        }
-    }
-
-    fn measure(&self, s: &mut Session) -> Result<(), Stop> {
-        s.batches(|ops| {
-            for _ in 0..ops {
-                self.fork_exec_wait()?;
-            }
-            Ok(())
+/// Measures fork, execve of a program with these arguments, and waiting for its end.
+fn run(s: &mut Session, program: &Path, rest: &[&CStr]) -> Result<(), Stop> {
+    let command = CommandLine::new(program, rest)?;
+    prepare(s)?;
+    s.repeat(|| {
+        fork_and_wait(|| {
+            // SAFETY: both lists end in a null pointer.
+            unsafe { libc::execve(command.path(), command.argv.as_ptr(), command.env.as_ptr()) };
         })
-    }
+    })
 }
 
 fn spawn(s: &mut Session) -> Result<(), Stop> {
     let command = CommandLine::new(&program::tiny(s.dir())?, &[])?;
     prepare(s)?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            let mut pid = 0;
-            // SAFETY: the lists end in a null pointer and live through the call; the library does not write to what
-            // they point to.
-            let rc = unsafe {
-                let (argv, env) = (command.argv.as_ptr().cast(), command.env.as_ptr().cast());
-                libc::posix_spawn(&mut pid, command.path(), ptr::null(), ptr::null(), argv, env)
-            };
-            if rc != 0 {
-                return Err(io::Error::from_raw_os_error(rc));
-            }
-            wait_for(pid)?;
+    s.repeat(|| {
+        let mut pid = 0;
+        // SAFETY: the lists end in a null pointer and live through the call; the library does not write to what
+        // they point to.
+        let rc = unsafe {
+            let (argv, env) = (command.argv.as_ptr().cast(), command.env.as_ptr().cast());
+            libc::posix_spawn(&mut pid, command.path(), ptr::null(), ptr::null(), argv, env)
+        };
+        if rc != 0 {
+            return Err(io::Error::from_raw_os_error(rc));
         }
-        Ok(())
+        wait_for(pid)
     })
 }
 
 fn exec(s: &mut Session) -> Result<(), Stop> {
-    let command = CommandLine::new(&program::tiny(s.dir())?, &[])?;
-    prepare(s)?;
-    command.measure(s)
+    run(s, &program::tiny(s.dir())?, &[])
 }
 
 fn exec_dynamic(s: &mut Session) -> Result<(), Stop> {
-    let command = CommandLine::new(&program::dynamic()?, &[])?;
-    prepare(s)?;
-    command.measure(s)
+    run(s, &program::dynamic()?, &[])
 }
 
 fn shell(s: &mut Session) -> Result<(), Stop> {
@@ -184,9 +164,7 @@ fn shell(s: &mut Session) -> Result<(), Stop> {
     }
     let tiny = c_path(&program::tiny(s.dir())?)?;
     // The program's path is the shell's $0, so that no character of it means anything to the shell.
-    let command = CommandLine::new(shell, &[c"-c", c"\"$0\"", &tiny])?;
-    prepare(s)?;
-    command.measure(s)
+    run(s, shell, &[c"-c", c"\"$0\"", &tiny])
 }
 
 /// What the probes of this file share.

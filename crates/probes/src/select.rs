@@ -99,15 +99,12 @@ fn select(s: &mut Session) -> Result<(), Stop> {
         }
         (set, idle.fds().max().unwrap_or(0) + 1)
     };
-    s.batches(|ops| {
-        for _ in 0..ops {
-            let mut read = set;
-            let mut zero = libc::timeval { tv_sec: 0, tv_usec: 0 };
-            let null = std::ptr::null_mut();
-            // SAFETY: the set and the timeout are ours, and live through the call.
-            none_ready(unsafe { libc::select(end, &mut read, null, null, &mut zero) })?;
-        }
-        Ok(())
+    s.repeat(|| {
+        let mut read = set;
+        let mut zero = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        let null = std::ptr::null_mut();
+        // SAFETY: the set and the timeout are ours, and live through the call.
+        none_ready(unsafe { libc::select(end, &mut read, null, null, &mut zero) })
     })
 }
 
@@ -115,12 +112,9 @@ fn poll(s: &mut Session) -> Result<(), Stop> {
     let idle = Idle::connect(s)?;
     let mut list: Vec<libc::pollfd> =
         idle.fds().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the list is as long as the count says.
-            none_ready(unsafe { libc::poll(list.as_mut_ptr(), list.len() as libc::nfds_t, 0) })?;
-        }
-        Ok(())
+    s.repeat(|| {
+        // SAFETY: the list is as long as the count says.
+        none_ready(unsafe { libc::poll(list.as_mut_ptr(), list.len() as libc::nfds_t, 0) })
     })
 }
 
@@ -134,12 +128,9 @@ fn epoll(s: &mut Session) -> Result<(), Stop> {
         check(i64::from(unsafe { libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) }))?;
     }
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the kernel writes at most as many events as the array holds.
-            none_ready(unsafe { libc::epoll_wait(set.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0) })?;
-        }
-        Ok(())
+    s.repeat(|| {
+        // SAFETY: the kernel writes at most as many events as the array holds.
+        none_ready(unsafe { libc::epoll_wait(set.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0) })
     })
 }
 

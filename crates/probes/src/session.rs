@@ -188,6 +188,11 @@ impl Session {
         })
     }
 
+    /// Measures `once`, which does its operation once.
+    pub fn repeat(&mut self, mut once: impl FnMut() -> io::Result<()>) -> Result<(), Stop> {
+        self.batches(|ops| (0..ops).try_for_each(|_| once()))
+    }
+
     /// Measures `body`, which does its operation as often as it is told and returns the nanoseconds of that alone: for
     /// operations that need something to be set up before, or cleared away after, each batch.
     pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {

@@ -43,11 +43,9 @@ fn all_caught(before: u64, ops: u64) -> io::Result<()> {
 fn install(s: &mut Session) -> Result<(), Stop> {
     let new = action(count as *const () as usize, 0);
     let mut old = action(0, 0);
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: both actions are ours, and the handler only counts.
-            check(i64::from(unsafe { libc::sigaction(libc::SIGUSR1, &new, &mut old) }))?;
-        }
+    s.repeat(|| {
+        // SAFETY: both actions are ours, and the handler only counts.
+        check(i64::from(unsafe { libc::sigaction(libc::SIGUSR1, &new, &mut old) }))?;
         Ok(())
     })
 }

@@ -58,12 +58,9 @@ fn ring(s: &mut Session) -> Result<(), Stop> {
         })?);
     }
     s.work_per_op(tasks as u64);
-    s.batches(|ops| {
-        for _ in 0..ops {
-            give_byte(&pipes[1].1, 1)?;
-            pass_only(&data, &pipes[0].0)?;
-        }
-        Ok(())
+    s.repeat(|| {
+        give_byte(&pipes[1].1, 1)?;
+        pass_only(&data, &pipes[0].0)
     })?;
     s.counter("overhead_ns", overhead);
     Ok(())

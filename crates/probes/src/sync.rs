@@ -96,7 +96,7 @@ fn undisputed(s: &mut Session, once: impl Fn() -> io::Result<()> + Sync) -> Resu
     let sleep = Word::default();
     thread::scope(|scope| {
         spawn(scope, || sleep.wait_while(0, libc::FUTEX_PRIVATE_FLAG))?;
-        let result = s.batches(|ops| (0..ops).try_for_each(|_| once()));
+        let result = s.repeat(once);
         sleep.set_and_wake(1, libc::FUTEX_PRIVATE_FLAG)?;
         result
     })
@@ -346,7 +346,7 @@ fn condvar(s: &mut Session) -> Result<(), Stop> {
             let pinned = fingerpost_sys::affinity::pin(&[cpu]);
             handoff.answer().and(pinned)
         })?;
-        let result = s.batches(|ops| (0..ops).try_for_each(|_| handoff.round_trip()));
+        let result = s.repeat(|| handoff.round_trip());
         handoff.end()?;
         partner.join().map_err(|_| Stop::Fail("the partner thread ended early".into()))??;
         result

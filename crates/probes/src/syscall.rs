@@ -12,12 +12,10 @@ use crate::probe::{Exercises, Probe, latency, table};
 use crate::session::{Session, Stop};
 
 fn null(s: &mut Session) -> Result<(), Stop> {
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: getppid takes nothing and touches nothing. The raw number keeps the C library from caching the
-            // answer.
-            unsafe { libc::syscall(libc::SYS_getppid) };
-        }
+    s.repeat(|| {
+        // SAFETY: getppid takes nothing and touches nothing. The raw number keeps the C library from caching the
+        // answer.
+        unsafe { libc::syscall(libc::SYS_getppid) };
         Ok(())
     })
 }
@@ -26,11 +24,9 @@ fn read(s: &mut Session) -> Result<(), Stop> {
     let file = File::open("/dev/zero")?;
     let fd = file.as_raw_fd();
     let mut byte = 0u8;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the buffer is one byte, as the count says.
-            check(unsafe { libc::read(fd, (&raw mut byte).cast(), 1) } as i64)?;
-        }
+    s.repeat(|| {
+        // SAFETY: the buffer is one byte, as the count says.
+        check(unsafe { libc::read(fd, (&raw mut byte).cast(), 1) } as i64)?;
         Ok(())
     })
 }
@@ -39,11 +35,9 @@ fn write(s: &mut Session) -> Result<(), Stop> {
     let file = File::options().write(true).open("/dev/null")?;
     let fd = file.as_raw_fd();
     let byte = 0u8;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the buffer is one byte, as the count says.
-            check(unsafe { libc::write(fd, (&raw const byte).cast(), 1) } as i64)?;
-        }
+    s.repeat(|| {
+        // SAFETY: the buffer is one byte, as the count says.
+        check(unsafe { libc::write(fd, (&raw const byte).cast(), 1) } as i64)?;
         Ok(())
     })
 }
@@ -58,11 +52,9 @@ fn file_path(s: &Session) -> Result<CString, Stop> {
 fn stat(s: &mut Session) -> Result<(), Stop> {
     let path = file_path(s)?;
     let mut buffer = MaybeUninit::<libc::stat>::uninit();
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the path ends in a zero byte and the kernel writes one stat.
-            check(i64::from(unsafe { libc::stat(path.as_ptr(), buffer.as_mut_ptr()) }))?;
-        }
+    s.repeat(|| {
+        // SAFETY: the path ends in a zero byte and the kernel writes one stat.
+        check(i64::from(unsafe { libc::stat(path.as_ptr(), buffer.as_mut_ptr()) }))?;
         Ok(())
     })
 }
@@ -72,24 +64,20 @@ fn fstat(s: &mut Session) -> Result<(), Stop> {
     let file = File::open(s.dir().join("file"))?;
     let fd = file.as_raw_fd();
     let mut buffer = MaybeUninit::<libc::stat>::uninit();
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the descriptor is open and the kernel writes one stat.
-            check(i64::from(unsafe { libc::fstat(fd, buffer.as_mut_ptr()) }))?;
-        }
+    s.repeat(|| {
+        // SAFETY: the descriptor is open and the kernel writes one stat.
+        check(i64::from(unsafe { libc::fstat(fd, buffer.as_mut_ptr()) }))?;
         Ok(())
     })
 }
 
 fn open_close(s: &mut Session) -> Result<(), Stop> {
     let path = file_path(s)?;
-    s.batches(|ops| {
-        for _ in 0..ops {
-            // SAFETY: the path ends in a zero byte; the descriptor that is closed is the one just opened.
-            unsafe {
-                let fd = check(i64::from(libc::open(path.as_ptr(), libc::O_RDONLY)))?;
-                libc::close(fd as i32);
-            }
+    s.repeat(|| {
+        // SAFETY: the path ends in a zero byte; the descriptor that is closed is the one just opened.
+        unsafe {
+            let fd = check(i64::from(libc::open(path.as_ptr(), libc::O_RDONLY)))?;
+            libc::close(fd as i32);
         }
         Ok(())
     })

@@ -17,18 +17,16 @@ extern "C" fn nothing(argument: *mut c_void) -> *mut c_void {
 fn create(s: &mut Session) -> Result<(), Stop> {
     s.batch_target_ns(HANDOVER_BATCH_NS);
     let mark = ptr::without_provenance_mut::<c_void>(42);
-    s.batches(|ops| {
-        for _ in 0..ops {
-            let mut thread = MaybeUninit::uninit();
-            let mut answer = ptr::null_mut();
-            // SAFETY: the thread's function only returns its argument; the id that is joined is the one just written.
-            unsafe {
-                done(libc::pthread_create(thread.as_mut_ptr(), ptr::null(), nothing, mark))?;
-                done(libc::pthread_join(thread.assume_init(), &mut answer))?;
-            }
-            if answer != mark {
-                return Err(io::Error::other("a thread ended without running its function"));
-            }
+    s.repeat(|| {
+        let mut thread = MaybeUninit::uninit();
+        let mut answer = ptr::null_mut();
+        // SAFETY: the thread's function only returns its argument; the id that is joined is the one just written.
+        unsafe {
+            done(libc::pthread_create(thread.as_mut_ptr(), ptr::null(), nothing, mark))?;
+            done(libc::pthread_join(thread.assume_init(), &mut answer))?;
+        }
+        if answer != mark {
+            return Err(io::Error::other("a thread ended without running its function"));
         }
         Ok(())
     })

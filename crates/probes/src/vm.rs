@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::call::{ANONYMOUS, READ_WRITE, check, in_chunks, map, page_size, unmap};
+use crate::call::{ANONYMOUS, READ_WRITE, check, in_chunks, map, page_size, table_reach, unmap};
 use crate::probe::{Exercises, HostDependence, Probe, latency, rows, table};
 use crate::session::{Session, Stop, now_ns};
 
@@ -65,8 +65,8 @@ impl Regions {
     /// As many regions of the row's `pages` as come to `pages_at_once`, at least one.
     fn reserve(s: &Session, pages_at_once: usize) -> Result<Regions, Stop> {
         let (page, pages) = (page_size(), pages(s)?);
-        // What one page of the lowest table maps: 2 MiB for pages of 4 KiB. One page more than the region keeps a gap.
-        let table = page * page / size_of::<usize>();
+        let table = table_reach();
+        // One page more than the region keeps a gap.
         let stride = (pages * page + page).next_multiple_of(table);
         let count = (pages_at_once / pages).clamp(1, MAX_REGIONS);
         let start = map(0, stride * count + table, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
@@ -107,24 +107,26 @@ impl Regions {
 
     /// Writes one byte of every page of the first `count` regions.
     #[inline(always)]
-    fn write(&self, count: usize) {
+    fn write(&self, count: usize) -> io::Result<()> {
         for start in self.starts(count) {
             for i in 0..self.pages {
                 // SAFETY: callers have mapped these regions for writing.
                 unsafe { ((start + i * self.page) as *mut u8).write_volatile(1) };
             }
         }
+        Ok(())
     }
 
     /// Reads one byte of every page of the first `count` regions.
     #[inline(always)]
-    fn read(&self, count: usize) {
+    fn read(&self, count: usize) -> io::Result<()> {
         for start in self.starts(count) {
             for i in 0..self.pages {
                 // SAFETY: callers have mapped these regions for reading.
                 black_box(unsafe { ((start + i * self.page) as *const u8).read_volatile() });
             }
         }
+        Ok(())
     }
 }
 
@@ -167,18 +169,28 @@ fn mmap(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-fn munmap(s: &mut Session) -> Result<(), Stop> {
-    let regions = Regions::reserve(s, UNMAPPED_AT_ONCE)?;
-    s.batch_target_ns(MORE_OUTSIDE_NS);
+/// Measures `work` on the regions, so many at a time, each time after `prepare`; then they are cleared.
+fn in_regions(
+    s: &mut Session,
+    regions: &Regions,
+    prepare: impl Fn(usize) -> io::Result<()>,
+    work: impl Fn(usize) -> io::Result<()>,
+) -> Result<(), Stop> {
     s.timed_batches(|ops| {
         in_chunks(ops, regions.count, |count| {
-            regions.map_anonymous(count)?;
-            regions.write(count);
-            let ns = timed(|| regions.starts(count).try_for_each(|start| unmap(start, regions.bytes())))?;
+            prepare(count)?;
+            let ns = timed(|| work(count))?;
             regions.clear(count)?;
             Ok(ns)
         })
     })
+}
+
+fn munmap(s: &mut Session) -> Result<(), Stop> {
+    let regions = Regions::reserve(s, UNMAPPED_AT_ONCE)?;
+    s.batch_target_ns(MORE_OUTSIDE_NS);
+    let touched = |count| regions.map_anonymous(count).and_then(|()| regions.write(count));
+    in_regions(s, &regions, touched, |count| regions.starts(count).try_for_each(|start| unmap(start, regions.bytes())))
 }
 
 fn mprotect(s: &mut Session) -> Result<(), Stop> {
@@ -196,15 +208,13 @@ fn mprotect(s: &mut Session) -> Result<(), Stop> {
         }
     }
     let (mut next, mut prot) = (0, READ_WRITE);
-    s.batches(|ops| {
-        for _ in 0..ops {
-            if next == 0 {
-                prot = if prot == READ_WRITE { libc::PROT_READ } else { READ_WRITE };
-            }
-            // SAFETY: the mapping is ours, and nothing writes to it from here on.
-            check(i64::from(unsafe { libc::mprotect(regions[next] as *mut libc::c_void, bytes, prot) }))?;
-            next = if next + 1 == count { 0 } else { next + 1 };
+    s.repeat(|| {
+        if next == 0 {
+            prot = if prot == READ_WRITE { libc::PROT_READ } else { READ_WRITE };
         }
+        // SAFETY: the mapping is ours, and nothing writes to it from here on.
+        check(i64::from(unsafe { libc::mprotect(regions[next] as *mut libc::c_void, bytes, prot) }))?;
+        next = if next + 1 == count { 0 } else { next + 1 };
         Ok(())
     })
 }
@@ -212,17 +222,7 @@ fn mprotect(s: &mut Session) -> Result<(), Stop> {
 fn fault_anon(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
     s.work_per_op(regions.pages as u64);
-    s.timed_batches(|ops| {
-        in_chunks(ops, regions.count, |count| {
-            regions.map_anonymous(count)?;
-            let ns = timed(|| {
-                regions.write(count);
-                Ok(())
-            })?;
-            regions.clear(count)?;
-            Ok(ns)
-        })
-    })
+    in_regions(s, &regions, |count| regions.map_anonymous(count), |count| regions.write(count))
 }
 
 /// A file of so many bytes, in the page cache.
@@ -236,38 +236,18 @@ fn fault_file(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
     let file = cached_file(s, regions.bytes())?;
     s.work_per_op(regions.pages as u64);
-    s.timed_batches(|ops| {
-        in_chunks(ops, regions.count, |count| {
-            regions.map_file(count, &file, libc::PROT_READ)?;
-            let ns = timed(|| {
-                regions.read(count);
-                Ok(())
-            })?;
-            regions.clear(count)?;
-            Ok(ns)
-        })
-    })
+    in_regions(s, &regions, |count| regions.map_file(count, &file, libc::PROT_READ), |count| regions.read(count))
 }
 
 fn fault_cow(s: &mut Session) -> Result<(), Stop> {
     let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
     let file = cached_file(s, regions.bytes())?;
     s.work_per_op(regions.pages as u64);
-    s.timed_batches(|ops| {
-        in_chunks(ops, regions.count, |count| {
-            regions.map_file(count, &file, READ_WRITE)?;
-            regions.read(count);
-            let ns = timed(|| {
-                regions.write(count);
-                Ok(())
-            })?;
-            regions.clear(count)?;
-            Ok(ns)
-        })
-    })
+    let read = |count| regions.map_file(count, &file, READ_WRITE).and_then(|()| regions.read(count));
+    in_regions(s, &regions, read, |count| regions.write(count))
 }
 
-const FAMILY: Probe = latency(&table::VM, Exercises::Fault);
+const FAMILY: Probe = Probe { variants: || rows("pages", [1, 256]), ..latency(&table::VM, Exercises::Fault) };
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
@@ -291,7 +271,6 @@ pub static PROBES: &[Probe] = &[
         summary: "unmap touched memory",
         timed: "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages \
             and its page table are freed.",
-        variants: || rows("pages", [1, 256]),
         run: munmap,
         ..FAMILY
     },
@@ -304,7 +283,6 @@ pub static PROBES: &[Probe] = &[
             the mean of both ways.",
         pitfalls: "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for \
             that as well.",
-        variants: || rows("pages", [1, 256]),
         run: mprotect,
         ..FAMILY
     },
@@ -316,7 +294,6 @@ pub static PROBES: &[Probe] = &[
             zero-filling included.",
         pitfalls: "with one page per region each fault also makes a page table. The region asks for no huge pages \
             (MADV_NOHUGEPAGE): a program that has them faults less often and longer.",
-        variants: || rows("pages", [1, 256]),
         run: fault_anon,
         ..FAMILY
     },
@@ -329,7 +306,6 @@ pub static PROBES: &[Probe] = &[
             cache; per page.",
         pitfalls: "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages \
             of the large region faults; with one page per region each fault also makes a page table.",
-        variants: || rows("pages", [1, 256]),
         run: fault_file,
         ..FAMILY
     },

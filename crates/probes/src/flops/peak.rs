@@ -182,30 +182,24 @@ mod machine {
     /// What this CPU has: one number at a time, and its widest vectors.
     pub fn ways() -> Vec<Way> {
         let way = |kind, op, lanes, run| Way { kind, op, lanes, run };
-        let has = |feature| match feature {
-            "avx512f" => std::arch::is_x86_feature_detected!("avx512f"),
-            "avx" => std::arch::is_x86_feature_detected!("avx"),
-            _ => std::arch::is_x86_feature_detected!("fma"),
-        };
-        let mut ways = vec![way("scalar_add", Op::Add, 1, add_1), way("scalar_mul", Op::Mul, 1, mul_1)];
-        if has("fma") {
-            ways.push(way("scalar_fma", Op::Fma, 1, fma_1));
-        }
-        if has("avx512f") {
-            ways.extend([
-                way("vector_add", Op::Add, 8, add_8),
-                way("vector_mul", Op::Mul, 8, mul_8),
-                way("vector_fma", Op::Fma, 8, fma_8),
-            ]);
-        } else if has("avx") {
-            ways.extend([way("vector_add", Op::Add, 4, add_4), way("vector_mul", Op::Mul, 4, mul_4)]);
-            if has("fma") {
-                ways.push(way("vector_fma", Op::Fma, 4, fma_4));
-            }
-        } else {
-            ways.extend([way("vector_add", Op::Add, 2, add_2), way("vector_mul", Op::Mul, 2, mul_2)]);
-        }
-        ways
+        let (avx, fma) = (std::arch::is_x86_feature_detected!("avx"), std::arch::is_x86_feature_detected!("fma"));
+        let avx512 = std::arch::is_x86_feature_detected!("avx512f");
+        let widest = [(avx512, 8), (avx, 4)].into_iter().find(|(has, _)| *has).map_or(2, |(_, lanes)| lanes);
+        let all = [
+            way("scalar_add", Op::Add, 1, add_1 as _),
+            way("scalar_mul", Op::Mul, 1, mul_1),
+            way("scalar_fma", Op::Fma, 1, fma_1),
+            way("vector_add", Op::Add, 2, add_2),
+            way("vector_mul", Op::Mul, 2, mul_2),
+            way("vector_add", Op::Add, 4, add_4),
+            way("vector_mul", Op::Mul, 4, mul_4),
+            way("vector_fma", Op::Fma, 4, fma_4),
+            way("vector_add", Op::Add, 8, add_8),
+            way("vector_mul", Op::Mul, 8, mul_8),
+            way("vector_fma", Op::Fma, 8, fma_8),
+        ];
+        let has = |way: &Way| [1, widest].contains(&way.lanes) && (way.op != Op::Fma || fma || way.lanes == 8);
+        all.into_iter().filter(has).collect()
     }
 }
 
@@ -283,7 +277,7 @@ fn peak(s: &mut Session) -> Result<(), Stop> {
         )));
     };
     s.work_per_op(way.flops(TURNS));
-    s.batches(|ops| (0..ops).try_for_each(|_| way.run_checked(TURNS)))?;
+    s.repeat(|| way.run_checked(TURNS))?;
     s.counter("lanes", way.lanes as f64);
     Ok(())
 }
