@@ -1,13 +1,11 @@
 //! The article's benchmark: allocate and free, with and without touching.
 
-use std::io;
-
 use fingerpost_record::Params;
 
 use super::api::{self, Brk, Malloc, Memory, Mmap};
-use super::pages::{LAB, base_pages_only, count_faults, pages_of, per_pages, touch};
+use super::pages::{self, base_pages_only, pages_of, per_pages, touch, with_faults};
 use crate::call::page_size;
-use crate::probe::{Exercises, Probe, latency, table};
+use crate::probe::Probe;
 use crate::session::{Session, Stop};
 
 /// The page counts of the main way, and of the others.
@@ -73,17 +71,12 @@ fn huge_pages_for(bytes: usize, meminfo: &str) -> Result<usize, String> {
 fn run(s: &mut Session, mut memory: impl Memory, touched: bool) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
     let (page, reached) = (page_size(), if touched { pages } else { 0 });
-    let mut body = |ops: u64| -> io::Result<()> {
-        for _ in 0..ops {
-            let at = memory.get(bytes)?;
-            touch(at, reached, page);
-            memory.give_back(at, bytes)?;
-        }
-        Ok(())
+    let once = || {
+        let at = memory.get(bytes)?;
+        touch(at, reached, page);
+        memory.give_back(at, bytes)
     };
-    s.batches(&mut body)?;
-    count_faults(s, pages, &mut body)?;
-    Ok(())
+    with_faults(s, pages, once).map(drop)
 }
 
 /// The rows: every page count for `mmap`, some for the others, those of each side of the threshold for malloc.
@@ -106,9 +99,8 @@ const FAMILY: Probe = Probe {
     pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither \
         new nor zeroed. memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is \
         compiled on macOS only, and is not verified.",
-    lab: Some(LAB),
     variants,
-    ..latency(&table::ZEROFILL, Exercises::Fault)
+    ..pages::FAMILY
 };
 
 /// The probes of this file.

@@ -1,9 +1,9 @@
 //! Zeroing alone, from user space: pages that are mapped already are set to zero, one page after the other, as the
 //! kernel does it.
 
-use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
+use super::pages::{FAMILY, base_pages_only, pages_of, per_pages, touch};
 use crate::call::{ANONYMOUS, READ_WRITE, map, page_size};
-use crate::probe::{Exercises, Probe, latency, table};
+use crate::probe::Probe;
 use crate::session::{Session, Stop, now_ns};
 
 const LINE: usize = 64;
@@ -55,21 +55,18 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     }
     s.work_per_op(pages as u64);
     if !cold {
-        return s.batches(|ops| {
-            (0..ops).for_each(|_| zero(at, pages, page));
+        return s.repeat(|| {
+            zero(at, pages, page);
             Ok(())
         });
     }
-    s.timed_batches(|ops| {
-        let mut ns = 0;
-        for _ in 0..ops {
-            flush(at, bytes);
-            let begin = now_ns();
-            zero(at, pages, page);
-            ns += now_ns() - begin;
-        }
-        Ok(ns)
-    })
+    let after_flushing = |_| {
+        flush(at, bytes);
+        let begin = now_ns();
+        zero(at, pages, page);
+        now_ns() - begin
+    };
+    s.timed_batches(|ops| Ok((0..ops).map(after_flushing).sum()))
 }
 
 /// The probes of this file.
@@ -80,12 +77,11 @@ pub static PROBES: &[Probe] = &[Probe {
         warm as their number allows. state=cold: flushed from every cache before each time, outside of the timing.",
     pitfalls: "the kernel clears pages through its own mapping and with its own instruction; it seldom finds them as \
         warm as the first rows here or as cold as the last.",
-    lab: Some(LAB),
     variants: || {
         [per_pages("state", "warm", &[1, 16, 64, 256, 4096]), per_pages("state", "cold", &[16, 256, 4096])].concat()
     },
     run,
-    ..latency(&table::ZEROFILL, Exercises::Fault)
+    ..FAMILY
 }];
 
 #[cfg(test)]

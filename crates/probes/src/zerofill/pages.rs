@@ -5,11 +5,11 @@ use std::io;
 use fingerpost_record::Params;
 
 use crate::call::{page_size, usage};
-use crate::probe::rows;
+use crate::probe::{Exercises, Probe, latency, rows, table};
 use crate::session::{Session, Stop};
 
-/// The name of the laboratory.
-pub const LAB: &str = "zerofill";
+/// What the laboratory's probes share.
+pub(super) const FAMILY: Probe = Probe { lab: Some("zerofill"), ..latency(&table::ZEROFILL, Exercises::Fault) };
 
 /// The most pages that a row may ask for: 1 GiB of the smallest pages.
 const MAX_PAGES: i64 = 1 << 18;
@@ -45,16 +45,17 @@ pub(super) fn minor_faults() -> i64 {
     usage(libc::RUSAGE_THREAD).ru_minflt
 }
 
-/// Counts the minor faults of one operation, outside of the timing, and reports them. Few operations where each is
-/// long.
-pub(super) fn count_faults(
+/// Measures `once`, counts the minor faults of one operation, outside of the timing, and reports them. Few operations
+/// where each is long.
+pub(super) fn with_faults(
     s: &mut Session,
     pages: usize,
-    body: &mut impl FnMut(u64) -> io::Result<()>,
+    mut once: impl FnMut() -> io::Result<()>,
 ) -> Result<f64, Stop> {
+    s.repeat(&mut once)?;
     let operations = (256 / pages).clamp(1, 8);
     let before = minor_faults();
-    body(operations as u64)?;
+    (0..operations).try_for_each(|_| once())?;
     let faults = (minor_faults() - before) as f64 / operations as f64;
     s.counter("faults", faults);
     Ok(faults)

@@ -7,26 +7,15 @@ use std::io;
 
 use fingerpost_record::Params;
 
-use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
-use crate::call::{ANONYMOUS, READ_WRITE, in_chunks, map, page_size, unmap};
-use crate::probe::{Exercises, Probe, latency, table};
+use super::pages::{FAMILY, base_pages_only, pages_of, per_pages, touch};
+use super::prefault::place;
+use crate::call::{ANONYMOUS, READ_WRITE, in_chunks, map, page_size, table_reach, unmap};
+use crate::probe::Probe;
 use crate::session::{Session, Stop, now_ns};
 
-/// What is timed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Allocate,
-    FreeUntouched,
-    Touch,
-    FreeTouched,
-}
-
-const NAMES: [(&str, Phase); 4] = [
-    ("allocate", Phase::Allocate),
-    ("free_untouched", Phase::FreeUntouched),
-    ("touch", Phase::Touch),
-    ("free_touched", Phase::FreeTouched),
-];
+/// The phases: the name, whether pages are touched, and which of the three times it is.
+const PHASES: [(&str, bool, usize); 4] =
+    [("allocate", false, 0), ("free_untouched", false, 2), ("touch", true, 1), ("free_touched", true, 2)];
 
 /// Regions that exist at once, and the most pages that are touched in them together.
 const REGIONS: usize = 16;
@@ -44,14 +33,9 @@ struct Places {
 
 impl Places {
     fn find(pages: usize, bytes: usize, count: usize) -> io::Result<Places> {
-        let page = page_size();
-        // What one page of the lowest table maps: 2 MiB for pages of 4 KiB.
-        let table = page * page / size_of::<usize>();
+        let (page, table) = (page_size(), table_reach());
         let stride = (bytes + page).next_multiple_of(table);
-        let room = stride * count + table;
-        let start = map(0, room, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
-        unmap(start, room)?;
-        Ok(Places { first: start.next_multiple_of(table), stride, bytes, pages, page })
+        Ok(Places { first: place(stride * count, table, 0)?, stride, bytes, pages, page })
     }
 
     fn starts(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
@@ -68,47 +52,32 @@ impl Places {
         Ok(())
     }
 
-    fn touch(&self, count: usize) {
-        self.starts(count).for_each(|start| touch(start, self.pages, self.page));
-    }
-
-    fn free(&self, count: usize) -> io::Result<()> {
-        self.starts(count).try_for_each(|start| unmap(start, self.bytes))
-    }
-
-    /// Takes `count` regions through all phases, and gives the nanoseconds of one.
-    fn cycle(&self, phase: Phase, count: usize) -> io::Result<u64> {
-        let touched = matches!(phase, Phase::Touch | Phase::FreeTouched);
+    /// Takes `count` regions through all phases, and gives the nanoseconds of allocating, touching and freeing.
+    fn cycle(&self, touched: bool, count: usize) -> io::Result<[u64; 3]> {
         let begin = now_ns();
         self.allocate(count)?;
         let allocated = now_ns();
         if touched {
-            self.touch(count);
+            self.starts(count).for_each(|start| touch(start, self.pages, self.page));
         }
         let reached = now_ns();
-        self.free(count)?;
-        let freed = now_ns();
-        Ok(match phase {
-            Phase::Allocate => allocated - begin,
-            Phase::Touch => reached - allocated,
-            Phase::FreeUntouched | Phase::FreeTouched => freed - reached,
-        })
+        self.starts(count).try_for_each(|start| unmap(start, self.bytes))?;
+        Ok([allocated - begin, reached - allocated, now_ns() - reached])
     }
 }
 
 fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
-    let wanted = s.word("phase", &NAMES.map(|(name, _)| name))?;
-    let phase = NAMES.iter().find(|(name, _)| *name == wanted).map_or(Phase::Touch, |(_, phase)| *phase);
-    let most =
-        if matches!(phase, Phase::Touch | Phase::FreeTouched) { (TOUCHED / pages).clamp(1, REGIONS) } else { REGIONS };
+    let wanted = s.word("phase", &PHASES.map(|phase| phase.0))?;
+    let (_, touched, part) = PHASES.into_iter().find(|phase| phase.0 == wanted).unwrap_or(PHASES[2]);
+    let most = if touched { (TOUCHED / pages).clamp(1, REGIONS) } else { REGIONS };
     base_pages_only();
     let places = Places::find(pages, bytes, most)?;
-    s.timed_batches(|ops| in_chunks(ops, most, |count| places.cycle(phase, count)))
+    s.timed_batches(|ops| in_chunks(ops, most, |count| Ok(places.cycle(touched, count)?[part])))
 }
 
 fn variants() -> Vec<Params> {
-    NAMES.iter().flat_map(|(name, _)| per_pages("phase", name, &[1, 2, 4, 16, 256])).collect()
+    PHASES.iter().flat_map(|(name, ..)| per_pages("phase", name, &[1, 2, 4, 16, 256])).collect()
 }
 
 /// The probes of this file.
@@ -119,10 +88,9 @@ pub static PROBES: &[Probe] = &[Probe {
         free_touched, or free_untouched.",
     pitfalls: "up to 16 regions are held at once, each in page tables of its own; the first touch of each makes its \
         page table.",
-    lab: Some(LAB),
     variants,
     run,
-    ..latency(&table::ZEROFILL, Exercises::Fault)
+    ..FAMILY
 }];
 
 #[cfg(test)]
@@ -132,9 +100,9 @@ mod tests {
     #[test]
     fn every_phase_leaves_the_places_as_it_found_them() {
         let places = Places::find(3, 3 * page_size(), 4).unwrap();
-        for (name, phase) in NAMES {
+        for (name, touched, part) in PHASES {
             for count in [1, 4] {
-                let ns = places.cycle(phase, count).unwrap();
+                let ns = places.cycle(touched, count).unwrap()[part];
                 assert!(ns > 0, "{name}");
             }
         }

@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 
 use fingerpost_record::Params;
 
-use super::pages::{LAB, base_pages_only, count_faults, pages_of, per_pages, touch};
-use crate::call::{ANONYMOUS, READ_WRITE, map, page_size, unmap};
-use crate::probe::{Exercises, Probe, latency, table};
+use super::pages::{FAMILY, base_pages_only, pages_of, per_pages, touch, with_faults};
+use crate::call::{ANONYMOUS, READ_WRITE, check, map, page_size, table_reach, unmap};
+use crate::probe::Probe;
 use crate::session::{Session, Stop};
 use crate::vm::cached_file;
 
@@ -16,7 +16,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// A place for mappings at a multiple of `alignment`, and `offset` bytes behind it; the kernel is asked to map there
 /// each time.
-fn place(bytes: usize, alignment: usize, offset: usize) -> io::Result<usize> {
+pub(super) fn place(bytes: usize, alignment: usize, offset: usize) -> io::Result<usize> {
     let room = bytes + offset + 2 * alignment;
     let start = map(0, room, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
     unmap(start, room)?;
@@ -27,11 +27,7 @@ fn place(bytes: usize, alignment: usize, offset: usize) -> io::Result<usize> {
 #[inline(always)]
 fn advise(at: usize, bytes: usize, advice: i32) -> io::Result<()> {
     // SAFETY: the mapping is ours, and none of the advice used here changes its content.
-    if unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(i64::from(unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) })).map(drop)
 }
 
 /// A way to have pages mapped, as the loop needs it.
@@ -56,14 +52,12 @@ impl Way {
     pub(super) fn huge(pages: usize, bytes: usize) -> Result<Way, Stop> {
         let size = transparent_huge_page().map_err(Stop::Skip)?;
         let whole = bytes.next_multiple_of(size);
-        Ok(Way {
-            at: place(whole, size, 0)?,
-            bytes: whole,
-            flags: ANONYMOUS,
-            advice: Some(libc::MADV_HUGEPAGE),
-            pages,
-            reads: false,
-        })
+        Ok(Way::in_large_pages(place(whole, size, 0)?, whole, pages))
+    }
+
+    /// Large pages for the row in so many bytes of this place.
+    fn in_large_pages(at: usize, bytes: usize, pages: usize) -> Way {
+        Way { at, bytes, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages, reads: false }
     }
 
     /// Maps, has the pages faulted in, uses so many of them, and unmaps.
@@ -94,7 +88,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
     let how =
         s.word("how", &["touch", "populate", "madvise", "thp", "thp_read", "mthp", "file_touch", "file_populate"])?;
-    let huge = page_size() * page_size() / size_of::<usize>();
+    let huge = table_reach();
     let plain = |flags, advice| -> io::Result<Way> {
         Ok(Way { at: place(bytes, huge, 0)?, bytes, flags: ANONYMOUS | flags, advice, pages, reads: false })
     };
@@ -136,9 +130,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
 /// asked.
 fn anonymous(s: &mut Session, way: Way, most_faults: Option<usize>) -> Result<(), Stop> {
     let page = page_size();
-    let mut body = |ops: u64| (0..ops).try_for_each(|_| way.once(page));
-    s.batches(&mut body)?;
-    let faults = count_faults(s, way.pages, &mut body)?;
+    let faults = with_faults(s, way.pages, || way.once(page))?;
     match most_faults {
         Some(most) if faults > most as f64 + 0.5 => Err(Stop::Fail(format!(
             "asked for large pages, and {} pages took {faults} faults instead of {most}: no large page was free",
@@ -156,14 +148,7 @@ fn multi_size(s: &mut Session, pages: usize, bytes: usize, huge: usize) -> Resul
     if whole >= huge {
         return Err(Stop::Skip(format!("a region of {} KiB would be given whole huge pages", whole >> 10)));
     }
-    let way = Way {
-        at: place(whole, huge, size)?,
-        bytes: whole,
-        flags: ANONYMOUS,
-        advice: Some(libc::MADV_HUGEPAGE),
-        pages,
-        reads: false,
-    };
+    let way = Way::in_large_pages(place(whole, huge, size)?, whole, pages);
     anonymous(s, way, Some(bytes.div_ceil(size)))
 }
 
@@ -215,18 +200,14 @@ fn allows(own: &str, whole: &str) -> bool {
 fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(), Stop> {
     let file = cached_file(s, bytes)?;
     let flags = libc::MAP_PRIVATE | if populate { libc::MAP_POPULATE } else { 0 };
-    let (page, at) = (page_size(), place(bytes, page_size() * page_size() / size_of::<usize>(), 0)?);
-    let mut body = |ops: u64| -> io::Result<()> {
-        for _ in 0..ops {
-            let start = map(at, bytes, libc::PROT_READ, flags, file.as_raw_fd())?;
-            // Nobody else has the file, so it is not cut short.
-            read(start, pages, page);
-            unmap(start, bytes)?;
-        }
-        Ok(())
+    let (page, at) = (page_size(), place(bytes, table_reach(), 0)?);
+    let once = || {
+        let start = map(at, bytes, libc::PROT_READ, flags, file.as_raw_fd())?;
+        // Nobody else has the file, so it is not cut short.
+        read(start, pages, page);
+        unmap(start, bytes)
     };
-    s.batches(&mut body)?;
-    count_faults(s, pages, &mut body).map(drop)
+    with_faults(s, pages, once).map(drop)
 }
 
 fn variants() -> Vec<Params> {
@@ -250,10 +231,9 @@ pub static PROBES: &[Probe] = &[Probe {
     pitfalls: "thp maps whole huge pages also for fewer pages than one holds, as a program that asks for them must. \
         Whether a huge page is free when it is asked for depends on how fragmented memory is. thp_read only reads, and \
         is given a shared huge page of zeroes: what a huge page costs without its zeroing.",
-    lab: Some(LAB),
     variants,
     run,
-    ..latency(&table::ZEROFILL, Exercises::Fault)
+    ..FAMILY
 }];
 
 #[cfg(test)]

@@ -29,12 +29,12 @@ use fingerpost_sys::kallsyms::{self, Symbols};
 use fingerpost_sys::perf::sampler::Sampler;
 
 use super::api::{Memory, Mmap};
-use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
+use super::pages::{FAMILY, base_pages_only, pages_of, per_pages, touch};
 use super::prefault::Way;
 use super::zeroing::Zeroing;
 use crate::call::page_size;
 use crate::pace;
-use crate::probe::{Exercises, Nature, Probe, latency, table};
+use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 use tally::{Tally, clears, faults};
 
@@ -384,13 +384,12 @@ pub static PROBES: &[Probe] = &[Probe {
     pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible \
         kernel addresses. Where interrupts are off a sample falls on the instruction that switches them on again.",
     nature: Nature::Blocks,
-    lab: Some(LAB),
     variants: || {
         [per_pages("how", "touch", &[16, 256]), per_pages("how", "memfd", &[64, 256]), per_pages("how", "thp", &[512])]
             .concat()
     },
     run,
-    ..latency(&table::ZEROFILL, Exercises::Fault)
+    ..FAMILY
 }];
 
 #[cfg(test)]

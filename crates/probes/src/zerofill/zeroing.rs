@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use super::pages::{LAB, base_pages_only, pages_of, per_pages, touch};
+use super::pages::{FAMILY, base_pages_only, pages_of, per_pages, touch};
 use crate::call::{READ_WRITE, map, page_size, unmap};
-use crate::probe::{Exercises, Nature, Probe, latency, table};
+use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
 /// A file in memory, mapped: one page that stays, so many that come and go, one page that stays.
@@ -100,10 +100,9 @@ pub static PROBES: &[Probe] = &[Probe {
         before, so they are as warm as their number allows.",
     // A difference of two times may be too short as well as too long.
     nature: Nature::Blocks,
-    lab: Some(LAB),
     variants: || per_pages("how", "memfd", &[16, 64, 256, 1024, 4096]),
     run,
-    ..latency(&table::ZEROFILL, Exercises::Fault)
+    ..FAMILY
 }];
 
 #[cfg(test)]
