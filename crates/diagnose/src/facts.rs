@@ -25,7 +25,9 @@ pub const PROGRAMS: &str = "service.programs";
 
 /// The figures. What no observer read is `None`, never 0: it neither clears nor convicts. Shares are from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct Facts<'a> {
+    /// What observers read: a rule takes from it by name what no other needs.
+    pub readings: Option<&'a Readings>,
     /// Followed requests; `None` where none could be.
     pub followed: Option<Followed>,
     /// Transactions of the observed pass.
@@ -43,30 +45,12 @@ pub struct Facts {
     pub cpu_ticks: Option<f64>,
     /// CPUs that the server kept busy, on average.
     pub server_cpus: Option<f64>,
-    /// Seconds for which a quota stopped the server.
-    pub throttled_s: Option<f64>,
-    /// The share of the time for which it stood still because of that. The kernel adds up the stops of all CPUs: of as
-    /// many as the server uses while nothing stops it, which are those that it used and those that were stopped, and
-    /// one at least.
-    pub stopped: Option<f64>,
     /// Share of the quota's periods that it cut short.
     pub throttled_periods: Option<f64>,
-    /// The periods that it cut short.
-    pub throttled_count: Option<f64>,
-    /// How many levels above the server's own control group the one is whose quota stopped it longest; 0 is its own.
-    pub throttled_above: Option<f64>,
-    /// The CPU quota, in CPUs.
-    pub quota: Option<f64>,
-    /// CPUs that the server may run on.
-    pub cpus_allowed: Option<f64>,
-    /// The server's nice value.
-    pub nice: Option<f64>,
     /// CPU weight relative to the usual.
     pub weight: Option<f64>,
     /// CPUs that other processes kept busy.
     pub other_cpus: Option<f64>,
-    /// The name of the one that kept most of them busy; empty where there is none.
-    pub other_name: String,
 
     /// How throughput went with the number of clients.
     pub scaling: Option<Scaling>,
@@ -83,23 +67,9 @@ pub struct Facts {
     pub disk_per_s: Option<f64>,
     /// Bytes of I/O per second of other processes.
     pub other_disk_per_s: Option<f64>,
-    /// The name of the one with most of it; empty where there is none.
-    pub other_disk_name: String,
-    /// Limits on block I/O that are set on the server's control groups.
-    pub disk_limits: Option<f64>,
 
-    /// Received, sent, and the peak of either, in Mbit/s.
-    pub mbit: Option<[f64; 3]>,
     /// Packets dropped by interfaces and by full socket backlogs.
     pub drops: Option<f64>,
-    /// TCP segments sent again.
-    pub retransmits: Option<f64>,
-    /// Queueing disciplines that limit a rate or delay packets.
-    pub shapers: Option<f64>,
-    /// Connections that found the accept queue full.
-    pub listen_overflows: Option<f64>,
-    /// Connections waiting to be accepted at most, and how many may.
-    pub accept: Option<[f64; 2]>,
     /// Acknowledgements that were delayed, per transaction.
     pub delayed_acks: Option<f64>,
 
@@ -109,29 +79,11 @@ pub struct Facts {
     pub entering: Option<Entering>,
     /// Seccomp filters on the server.
     pub seccomp_filters: Option<f64>,
-    /// Whether a speculation mitigation that is optional per task is on for the server.
-    pub speculation_mitigated: Option<bool>,
-    /// Processes of the server that somebody traces (ptrace).
-    pub traced: Option<f64>,
-    /// Rules of the kernel's audit that are loaded while it is on.
-    pub audit_rules: Option<f64>,
-    /// Trace events that somebody has switched on, and tracers of functions and the like.
-    pub trace_events: Option<[f64; 2]>,
-    /// Programs in the kernel by which others trace it or programs.
-    pub trace_programs: Option<f64>,
-    /// Processes and threads made per transaction.
-    pub creations: Option<f64>,
 
-    /// Pages swapped in and out per second.
-    pub swap_per_s: Option<f64>,
     /// Major faults of the server per second.
     pub major_per_s: Option<f64>,
     /// Share of the time in which some task waited for memory.
     pub memory_pressure: Option<f64>,
-    /// The limit on the server's memory in bytes, and the share of it that was used.
-    pub memory_limit: Option<[f64; 2]>,
-    /// Minor faults of the server per transaction.
-    pub minor_faults: Option<f64>,
 
     /// Why the client was the limit, in its own words.
     pub client_saturated: Option<String>,
@@ -141,8 +93,6 @@ pub struct Facts {
     pub client_errors: f64,
     /// Share of the time in which no transaction completed.
     pub stalled: f64,
-    /// Whether it is a service that listens, and nothing was asked of it.
-    pub unasked: bool,
 }
 
 /// How throughput went with the number of clients.
@@ -173,7 +123,7 @@ pub(super) fn drops(t: &Readings) -> Option<f64> {
 }
 
 /// The sum of those that were read; nothing where none was.
-fn sum(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+pub(super) fn sum(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().flatten().reduce(|a, b| a + b)
 }
 
@@ -185,31 +135,30 @@ impl Followed {
     }
 }
 
-impl Facts {
+impl<'a> Facts<'a> {
     /// The facts of one step.
-    pub fn of(step: &StepFigures, t: &Readings, paths: Option<&Paths>) -> Facts {
-        let elapsed = step.elapsed_s;
+    pub fn of(step: &StepFigures, t: &'a Readings, paths: Option<&Paths>) -> Facts<'a> {
         let mut f = Facts {
+            readings: Some(t),
             followed: paths.and_then(Followed::of),
             transactions: step.transactions as f64,
-            elapsed_s: elapsed,
+            elapsed_s: step.elapsed_s,
             ..Facts::default()
         };
-        f.take_cpu(t, elapsed);
-        f.take_storage(t, elapsed);
-        f.take_network(t);
+        f.take_cpu(t);
+        f.take_storage(t);
+        f.drops = drops(t);
+        f.delayed_acks = f.each("tcp.delayed_acks");
         f.take_calls(t, paths.and_then(|paths| calls_per_transaction(t, paths, step.turns_per_transaction)));
-        f.take_memory(t, elapsed);
+        f.major_per_s = f.a_second("server.faults.major");
+        f.memory_pressure = f.a_second("psi.memory.some.seconds").map(|share| share.min(1.0));
         f.entering = paths.and_then(|paths| Entering::of(f.transactions * step.turns_per_transaction, 1, t, paths));
         f.scaling = scaling(&step.sweep);
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);
-        f.client_busy = t
-            .known("client.cpu.seconds")
-            .and_then(|s| rate(s, elapsed))
-            .map(|cpus| cpus / (step.client_cpus.max(1) as f64));
+        f.client_busy = f.a_second("client.cpu.seconds").map(|cpus| cpus / (step.client_cpus.max(1) as f64));
         f.client_errors = step.client_errors as f64;
-        f.stalled = rate(step.stalled_s, elapsed).unwrap_or(0.0).clamp(0.0, 1.0);
+        f.stalled = f.per_second(step.stalled_s).unwrap_or(0.0).clamp(0.0, 1.0);
         f
     }
 
@@ -232,11 +181,32 @@ impl Facts {
         if ticks > 0.0 { crate::counts::interval(used * ticks).map(|n| n / ticks) } else { [0.0, f64::INFINITY] }
     }
 
-    fn per_transaction(&self, total: f64) -> Option<f64> {
+    /// A reading where it is known.
+    pub fn known(&self, name: &str) -> Option<f64> {
+        self.readings?.known(name)
+    }
+
+    /// A reading of a second.
+    pub fn a_second(&self, name: &str) -> Option<f64> {
+        self.per_second(self.known(name)?)
+    }
+
+    /// A reading of a transaction.
+    pub fn each(&self, name: &str) -> Option<f64> {
+        self.per_transaction(self.known(name)?)
+    }
+
+    /// What of a total comes in a second.
+    pub fn per_second(&self, total: f64) -> Option<f64> {
+        (self.elapsed_s > 0.0).then(|| total / self.elapsed_s)
+    }
+
+    /// What of a total comes in a transaction.
+    pub fn per_transaction(&self, total: f64) -> Option<f64> {
         (self.transactions > 0.0).then(|| total / self.transactions)
     }
 
-    fn take_cpu(&mut self, t: &Readings, elapsed: f64) {
+    fn take_cpu(&mut self, t: &Readings) {
         let cpu = |what: &str| t.known(&format!("cpu.{what}.seconds"));
         let all = sum(["user", "system", "interrupts", "idle", "iowait", "steal"].map(cpu)).filter(|all| *all > 0.0);
         let of_all = |part: Option<f64>| Some(part? / all?);
@@ -245,24 +215,15 @@ impl Facts {
         self.steal = of_all(cpu("steal"));
         self.cpu_ticks = all.map(|seconds| seconds * TICKS);
         self.server_cpus =
-            sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| rate(s, elapsed));
-        self.throttled_s = t.known("throttle.seconds");
-        let stops = self.throttled_s.and_then(|s| rate(s, elapsed));
-        self.stopped = stops.zip(self.server_cpus).map(|(stops, used)| stops / (stops + used).max(1.0));
+            sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| self.per_second(s));
         let periods = t.known("throttle.periods").zip(t.known("throttle.throttled_periods"));
         self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
-        self.throttled_count = periods.map(|(_, cut)| cut);
-        self.throttled_above = t.known("throttle.levels_above");
-        self.quota = t.known("cgroup.cpu_quota.cpus");
-        self.cpus_allowed = t.known("server.cpus_allowed");
-        self.nice = t.known("server.nice");
         let usual = t.known("cgroup.cpu_weight.version").and_then(usual_weight);
         self.weight = t.known("cgroup.cpu_weight").zip(usual).map(|(weight, usual)| weight / usual);
-        self.other_cpus = t.known("other.cpu.seconds").and_then(|s| rate(s, elapsed));
-        self.other_name = t.largest("other.cpu.", ".seconds").unwrap_or_default().to_owned();
+        self.other_cpus = self.a_second("other.cpu.seconds");
     }
 
-    fn take_storage(&mut self, t: &Readings, elapsed: f64) {
+    fn take_storage(&mut self, t: &Readings) {
         let sync = ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"];
         let calls = |what: &str| {
             let of = |side: &str| sum(sync.map(|c| t.known(&format!("{side}.call.{c}.{what}"))));
@@ -271,54 +232,16 @@ impl Facts {
         let count = calls("count");
         self.syncs = count.and_then(|n| self.per_transaction(n));
         self.sync_s = count.filter(|n| *n > 0.0).and_then(|n| Some(calls("seconds")? / n));
-        self.disk_busy = t.known("disk.busy.seconds").and_then(|s| rate(s, elapsed)).map(|busy| busy.min(1.0));
+        self.disk_busy = self.a_second("disk.busy.seconds").map(|busy| busy.min(1.0));
         self.disk_per_s =
-            sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes")))).and_then(|b| rate(b, elapsed));
-        self.other_disk_per_s = t.known("other.disk.bytes").and_then(|b| rate(b, elapsed));
-        self.other_disk_name = t.largest("other.disk.", ".bytes").unwrap_or_default().to_owned();
-        self.disk_limits = t.known("cgroup.disk_limits");
-    }
-
-    fn take_network(&mut self, t: &Readings) {
-        let [i, o, i_peak, o_peak] =
-            ["net.in.mbit_s", "net.out.mbit_s", "net.in.peak.mbit_s", "net.out.peak.mbit_s"].map(|name| t.known(name));
-        self.mbit = i.zip(o).map(|(i, o)| [i, o, i_peak.unwrap_or(i).max(o_peak.unwrap_or(o))]);
-        self.drops = drops(t);
-        let listen = t.known("tcp.listen_overflows").into_iter().chain(t.known("tcp.listen_drops")).reduce(f64::max);
-        self.listen_overflows = sum([listen, t.known("tcp.request_queue_drops")]);
-        self.unasked = t.known(PROGRAMS).is_some() && t.known("accept.backlog").is_some_and(|may| may > 0.0);
-        self.accept = t.known("accept.queue.max").zip(t.known("accept.backlog")).map(|(most, may)| [most, may]);
-        self.retransmits = t.known("tcp.retransmits");
-        self.shapers = t.known("net.shapers");
-        self.delayed_acks = t.known("tcp.delayed_acks").and_then(|n| self.per_transaction(n));
+            sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes")))).and_then(|b| self.per_second(b));
+        self.other_disk_per_s = self.a_second("other.disk.bytes");
     }
 
     fn take_calls(&mut self, t: &Readings, in_windows: Option<f64>) {
         self.calls = in_windows.or_else(|| self.per_transaction(all_calls(t, ".count")?));
         let mode = t.known("server.seccomp.mode").map(|mode| f64::from(u8::from(mode > 0.0)));
         self.seccomp_filters = t.known("server.seccomp.filters").into_iter().chain(mode).reduce(f64::max);
-        let mitigated = ["server.store_bypass.mitigated", "server.indirect_branch.mitigated"].map(|k| t.known(k));
-        self.speculation_mitigated = sum(mitigated).map(|n| n > 0.0);
-        self.traced = t.known("server.traced");
-        self.audit_rules = t.known("audit.rules");
-        self.trace_events =
-            t.known("tracing.events").zip(t.known("tracing.tracers")).map(|(events, tracers)| [events, tracers]);
-        self.trace_programs = t.known("tracing.programs");
-        let made = sum(["clone", "clone3", "fork", "vfork"].map(|c| t.known(&format!("server.call.{c}.count"))));
-        // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
-        let made = made.map(|n| t.known("machine.forks").map_or(n, |all| n.min(all)));
-        self.creations = made.and_then(|n| self.per_transaction(n));
-    }
-
-    fn take_memory(&mut self, t: &Readings, elapsed: f64) {
-        let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|k| t.known(k)));
-        self.swap_per_s = swapped.and_then(|n| rate(n, elapsed));
-        self.major_per_s = t.known("server.faults.major").and_then(|n| rate(n, elapsed));
-        self.memory_pressure =
-            t.known("psi.memory.some.seconds").and_then(|s| rate(s, elapsed)).map(|share| share.min(1.0));
-        let limit = t.known("cgroup.memory.limit.bytes").zip(t.known("cgroup.memory.used.bytes"));
-        self.memory_limit = limit.map(|(limit, used)| [limit, used / limit.max(1.0)]);
-        self.minor_faults = t.known("server.faults.minor").and_then(|n| self.per_transaction(n));
     }
 }
 
@@ -335,10 +258,6 @@ pub(crate) fn usual_weight(version: f64) -> Option<f64> {
 /// Ticks of a second in which `/proc/stat` tells CPU time (`USER_HZ`, include/asm-generic/param.h).
 pub(crate) const TICKS: f64 = 100.0;
 
-fn rate(total: f64, elapsed_s: f64) -> Option<f64> {
-    (elapsed_s > 0.0).then(|| total / elapsed_s)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,13 +265,14 @@ mod tests {
     #[test]
     fn what_no_observer_read_is_not_zero() {
         let step = StepFigures { transactions: 100, elapsed_s: 2.0, ..StepFigures::default() };
-        let f = Facts::of(&step, &Readings::default(), None);
-        assert_eq!(f, Facts { transactions: 100.0, elapsed_s: 2.0, ..Facts::default() });
+        let none = Readings::default();
+        let f = Facts::of(&step, &none, None);
+        assert_eq!(f, Facts { readings: Some(&none), transactions: 100.0, elapsed_s: 2.0, ..Facts::default() });
         let read = [("throttle.seconds", 0.0), ("other.cpu.seconds", 1.0), ("server.call.read.count", 200.0)];
         let t = Readings::by("all", "made up", read.map(|(k, v)| (k.to_owned(), v)));
         let f = Facts::of(&step, &t, None);
         assert_eq!(
-            (f.throttled_s, f.other_cpus, f.calls, f.syncs, f.disk_busy),
+            (f.known("throttle.seconds"), f.other_cpus, f.calls, f.syncs, f.disk_busy),
             (Some(0.0), Some(0.5), Some(2.0), Some(0.0), None)
         );
     }

@@ -208,6 +208,8 @@ pub(super) fn share_of(f: &Facts, of: &str) -> Option<Share> {
     f.share(cause::cause(of)?.places)
 }
 
-pub(super) fn mostly(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!(", most of it “{name}”") }
+/// Whose total between this prefix and this suffix is the largest.
+pub(super) fn mostly(f: &Facts, prefix: &str, suffix: &str) -> String {
+    let name = f.readings.and_then(|readings| readings.largest(prefix, suffix));
+    name.map_or(String::new(), |name| format!(", most of it “{name}”"))
 }

@@ -12,7 +12,7 @@ use fingerpost_record::text::counted;
 use fingerpost_record::{Status, unit::significant};
 
 use super::counts;
-use super::facts::Facts;
+use super::facts::{Facts, sum};
 use super::judging::*;
 use super::places::{Place, add};
 use super::rules_io as io;
@@ -21,25 +21,31 @@ use super::rules_io as io;
 /// not tell.
 pub(super) type Rule = (&'static str, fn(&Facts) -> Option<Verdict>);
 
-/// What nobody read where the throttled time is missing.
-const NO_THROTTLE: &str = "throttle.seconds is not known: a quota that stops the server would fit as well";
-
 /// Ready to run, whoever had the CPU.
 const CPU: [Place; 5] = [Place::CpuOther, Place::CpuServer, Place::CpuClient, Place::CpuIdle, Place::CpuUnknown];
 
 fn throttled(f: &Facts) -> bool {
-    f.throttled_s.is_some_and(|s| s > 0.0) && f.throttled_periods.is_none_or(|share| share >= limit("cpu.quota"))
+    f.known("throttle.seconds").is_some_and(|s| s > 0.0)
+        && f.throttled_periods.is_none_or(|share| share >= limit("cpu.quota"))
+}
+
+/// Where nobody read the throttled time, nothing tells the cause from a quota.
+fn beside_a_quota(f: &Facts, verdict: Option<Verdict>) -> Option<Verdict> {
+    let why = "throttle.seconds is not known: a quota that stops the server would fit as well";
+    without(f.known("throttle.seconds").is_none(), why, verdict)
 }
 
 /// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that
 /// process's.
 fn quota(f: &Facts) -> Option<Verdict> {
-    let limit = f.quota.map_or("no quota is set".to_owned(), |q| format!("a quota of {} CPUs is set", significant(q)));
+    let quota = f.known("cgroup.cpu_quota.cpus");
+    let limit = quota.map_or("no quota is set".to_owned(), |q| format!("a quota of {} CPUs is set", significant(q)));
     if !throttled(f) {
-        let stopped = f.throttled_s?;
+        let stopped = f.known("throttle.seconds")?;
         let verdict = cleared(vec![format!("{limit}, and it stopped the server for {} s", significant(stopped))]);
         // So many periods were cut short of so many.
-        let most = f.throttled_count.zip(f.throttled_periods).filter(|(cut, share)| *cut > 0.0 && *share > 0.0);
+        let cut = f.known("throttle.throttled_periods");
+        let most = cut.zip(f.throttled_periods).filter(|(cut, share)| *cut > 0.0 && *share > 0.0);
         let most = most.map(|(cut, share)| counts::interval(cut)[1] * share / cut).filter(|_| stopped > 0.0);
         let doubt =
             most.and_then(|most| reaches("the share of periods that it cut short", most, self::limit("cpu.quota")));
@@ -48,11 +54,11 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let cut =
         f.throttled_periods.map_or(String::new(), |share| format!("cut {} of its periods short and ", percent(share)));
     let levels = |above: f64| if above > 1.0 { format!("{above} levels") } else { "one level".to_owned() };
-    let whose = f.throttled_above.filter(|above| *above > 0.0);
+    let whose = f.known("throttle.levels_above").filter(|above| *above > 0.0);
     let whose = whose.map_or(String::new(), |above| {
         format!(", by the quota of a control group {} above the server's own", levels(above))
     });
-    let stopped = significant(f.throttled_s.unwrap_or(0.0));
+    let stopped = significant(f.known("throttle.seconds").unwrap_or(0.0));
     let mut evidence = vec![format!("{limit}; it {cut}stopped CPUs for {stopped} s{whose}")];
     evidence.extend(part(f, &CPU, "waiting for a CPU"));
     let verdict = judged(f, share_of(f, "cpu.quota"), true, true, evidence.clone())?;
@@ -61,7 +67,7 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let all = f.share(&CPU).filter(|all| verdict.status != Status::Guilty && all.share >= SUSPECTED);
     let Some(all) = all else { return Some(verdict) };
     // While it stood still all of its requests waited: that much of their waiting is the quota's.
-    if let Some(stopped) = f.stopped.filter(|stopped| *stopped >= MOST_OF_WAITING.value * all.share) {
+    if let Some(stopped) = stood_still(f).filter(|stopped| *stopped >= MOST_OF_WAITING.value * all.share) {
         let part = (stopped / all.share).min(1.0);
         let share = Share { seconds: all.seconds * part, share: all.share * part, low: all.low * part, ..all };
         evidence.push(format!("the server stood still for {} of the time, whoever ran then", percent(stopped)));
@@ -75,8 +81,16 @@ fn quota(f: &Facts) -> Option<Verdict> {
     at_most_suspected(judged(f, Some(all), true, true, evidence), why)
 }
 
+/// The share of the time for which the server stood still because of a quota. The kernel adds up the stops of all CPUs:
+/// of as many as the server uses while nothing stops it, which are those that it used and those that were stopped, and
+/// one at least.
+fn stood_still(f: &Facts) -> Option<f64> {
+    let (stops, used) = (f.a_second("throttle.seconds")?, f.server_cpus?);
+    Some(stops / (stops + used).max(1.0))
+}
+
 fn affinity(f: &Facts) -> Option<Verdict> {
-    let (may, all) = (f.cpus_allowed?, f.cpus?);
+    let (may, all) = (f.known("server.cpus_allowed")?, f.cpus?);
     let allowed = format!("the server may use {may} of {all} CPUs");
     if may >= all {
         return cleared(vec![allowed]);
@@ -86,11 +100,11 @@ fn affinity(f: &Facts) -> Option<Verdict> {
     let full = f.server_cpus.is_some_and(|used| used > CPUS_FULL.value * may);
     let share = share_of(f, "cpu.affinity");
     let verdict = judged(f, share, !throttled(f), full && f.idle.is_some_and(|idle| idle > CPUS_IDLE.value), evidence);
-    without(f.throttled_s.is_none(), NO_THROTTLE, told_of("cpu.quota", throttled(f), share, verdict))
+    beside_a_quota(f, told_of("cpu.quota", throttled(f), share, verdict))
 }
 
 fn lowered(f: &Facts) -> bool {
-    f.nice.is_some_and(|nice| nice > 0.0) || f.weight.is_some_and(|w| w < limit("cpu.priority"))
+    f.known("server.nice").is_some_and(|nice| nice > 0.0) || f.weight.is_some_and(|w| w < limit("cpu.priority"))
 }
 
 /// What speaks for other processes on the CPUs, whether by contention or by priority.
@@ -98,8 +112,8 @@ fn others(f: &Facts) -> (Option<Share>, bool, Vec<String>) {
     let mut evidence: Vec<String> =
         part(f, &[Place::CpuOther], "waiting for a CPU that another process had").into_iter().collect();
     evidence.extend(told(f.place(Place::CpuOther)));
-    evidence
-        .extend(f.other_cpus.map(|n| format!("other processes used {} CPUs{}", significant(n), mostly(&f.other_name))));
+    let most = || mostly(f, "other.cpu.", ".seconds");
+    evidence.extend(f.other_cpus.map(|n| format!("other processes used {} CPUs{}", significant(n), most())));
     let much = f.other_cpus.zip(f.cpus).is_some_and(|(used, all)| used > MUCH_OF_CPUS.value * all);
     (f.share(&[Place::CpuOther]), much && f.idle.is_some_and(|idle| idle < CPUS_IDLE.value) && !throttled(f), evidence)
 }
@@ -117,18 +131,19 @@ fn contention(f: &Facts) -> Option<Verdict> {
         ),
         verdict => verdict,
     };
-    let unranked = f.nice.is_none() && f.weight.is_none();
+    let unranked = f.known("server.nice").is_none() && f.weight.is_none();
     let no_rank =
         "neither server.nice nor cgroup.cpu_weight is known: a lower priority of the server would fit as well";
     let verdict = without(unranked, no_rank, told_of("cpu.priority", lowered(f), share, verdict));
-    without(f.throttled_s.is_none(), NO_THROTTLE, verdict)
+    beside_a_quota(f, verdict)
 }
 
 fn priority(f: &Facts) -> Option<Verdict> {
-    if f.nice.is_none() && f.weight.is_none() {
+    let nice = f.known("server.nice");
+    if nice.is_none() && f.weight.is_none() {
         return None;
     }
-    let nice = f.nice.map(|n| format!("the server's nice value is {n}"));
+    let nice = nice.map(|n| format!("the server's nice value is {n}"));
     let weight = f.weight.map(|w| format!("its CPU weight {} of the usual", percent(w)));
     let rank = [nice, weight].into_iter().flatten().collect::<Vec<_>>().join(", ");
     if !lowered(f) {
@@ -142,7 +157,8 @@ fn priority(f: &Facts) -> Option<Verdict> {
 /// More runnable threads than CPUs: a fact about the load, not yet a fault. CPUs that the server leaves idle are not
 /// saturated, however its threads happen to wait for one another's.
 fn saturated(f: &Facts) -> Option<Verdict> {
-    let (share, used, may) = (share_of(f, "cpu.saturated")?, f.server_cpus?, f.cpus_allowed.or(f.cpus)?);
+    let may = f.known("server.cpus_allowed").or(f.cpus)?;
+    let (share, used) = (share_of(f, "cpu.saturated")?, f.server_cpus?);
     let mut evidence =
         vec![format!("waiting for a CPU that the server itself had is {} of a request", interval(share))];
     evidence.push(format!("the server used {} of {may} CPUs", significant(used)));
@@ -157,7 +173,7 @@ fn saturated(f: &Facts) -> Option<Verdict> {
         "the load asks for more CPUs than there are; whether its work is more than it should be shows in a comparison \
          of two runs",
     );
-    without(f.throttled_s.is_none(), NO_THROTTLE, told_of("cpu.quota", throttled(f), Some(share), verdict))
+    beside_a_quota(f, told_of("cpu.quota", throttled(f), Some(share), verdict))
 }
 
 fn filtered(f: &Facts) -> bool {
@@ -224,12 +240,13 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
 /// Somebody who traces or audits the server, or all of the machine: each of its calls, switches or functions then does
 /// work for them.
 fn trace(f: &Facts) -> Option<Verdict> {
+    let events = f.known("tracing.events").zip(f.known("tracing.tracers"));
     let watched = [
-        (f.traced, "of the server's processes are being traced (ptrace)"),
-        (f.audit_rules, "audit rules are loaded"),
-        (f.trace_events.map(|on| on[0]), "trace events are switched on"),
-        (f.trace_events.map(|on| on[1]), "tracers are switched on"),
-        (f.trace_programs, "programs in the kernel trace for others"),
+        (f.known("server.traced"), "of the server's processes are being traced (ptrace)"),
+        (f.known("audit.rules"), "audit rules are loaded"),
+        (events.map(|on| on.0), "trace events are switched on"),
+        (events.map(|on| on.1), "tracers are switched on"),
+        (f.known("tracing.programs"), "programs in the kernel trace for others"),
     ];
     let on = watched.iter().any(|(n, _)| n.is_some_and(|n| n > 0.0));
     // Where some of it could not be seen, nothing clears it.
@@ -249,7 +266,8 @@ fn trace(f: &Facts) -> Option<Verdict> {
 }
 
 fn mitigation(f: &Facts) -> Option<Verdict> {
-    if !f.speculation_mitigated? {
+    let mitigated = ["server.store_bypass.mitigated", "server.indirect_branch.mitigated"].map(|name| f.known(name));
+    if sum(mitigated)? <= 0.0 {
         return cleared(vec!["no optional speculation mitigation is on for the server's tasks".into()]);
     }
     let code = [Place::User, Place::Kernel, Place::Making];
@@ -267,7 +285,10 @@ fn mitigation(f: &Facts) -> Option<Verdict> {
 fn creation(f: &Facts) -> Option<Verdict> {
     let share = share_of(f, "process.creation")?;
     let mut evidence = vec![format!("making processes and threads is {} of a request", interval(share))];
-    evidence.extend(f.creations.map(|n| format!("{} processes or threads made per transaction", significant(n))));
+    // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
+    let made = sum(["clone", "clone3", "fork", "vfork"].map(|call| f.known(&format!("server.call.{call}.count"))));
+    let made = made.map(|n| f.known("machine.forks").map_or(n, |all| n.min(all))).and_then(|n| f.per_transaction(n));
+    evidence.extend(made.map(|n| format!("{} processes or threads made per transaction", significant(n))));
     judged(f, Some(share), true, false, evidence)
 }
 

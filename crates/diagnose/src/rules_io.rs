@@ -7,7 +7,7 @@ use fingerpost_record::paths::Share;
 use fingerpost_record::{Readings, Status, Unit, unit::significant};
 
 use super::counts;
-use super::facts::{Facts, drops};
+use super::facts::{Facts, drops, sum};
 use super::judging::*;
 use super::places::{Place, add};
 
@@ -35,14 +35,15 @@ fn figures(f: &Facts) -> Vec<String> {
 }
 
 pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
-    let limits = f.disk_limits.map(|n| format!("{n} limits on block I/O are set on the server's control groups"));
+    let set = f.known("cgroup.disk_limits");
+    let limits = set.map(|n| format!("{n} limits on block I/O are set on the server's control groups"));
     let share = share_of(f, "storage.throttle");
     let held = part(f, &[Place::DiskHeld], "I/O held back before it reached the device's queue");
     let evidence: Vec<String> = held.into_iter().chain(limits).chain(figures(f)).collect();
-    if share.is_none() && f.disk_limits == Some(0.0) {
+    if share.is_none() && set == Some(0.0) {
         return cleared(evidence);
     }
-    judged(f, share, true, f.disk_limits.is_some_and(|n| n > 0.0), evidence)
+    judged(f, share, true, set.is_some_and(|n| n > 0.0), evidence)
 }
 
 /// Others' I/O that competes: at least as much as our own, or a stream in its own right, on a device that is busy.
@@ -60,7 +61,8 @@ pub(super) fn contention(f: &Facts) -> Option<Verdict> {
     let behind = queued
         .map(|share| format!("waiting in the device's queue behind others' I/O is {} of a request", interval(share)));
     let beside = part(f, &[Place::DiskBesideOthers], "I/O in the device beside others' I/O");
-    let moved = f.other_disk_per_s.map(|b| format!("other processes moved {}{}", bytes(b), mostly(&f.other_disk_name)));
+    let most = || mostly(f, "other.disk.", ".bytes");
+    let moved = f.other_disk_per_s.map(|b| format!("other processes moved {}{}", bytes(b), most()));
     let whose = [Place::DiskBehindOthers, Place::DiskBesideOthers].map(|place| told(f.place(place))).concat();
     let chain = behind.into_iter().chain(beside).chain(whose).chain(moved);
     let evidence: Vec<String> = chain.chain(figures(f)).collect();
@@ -92,7 +94,7 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
         f,
         f.share(places),
         true,
-        busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0),
+        busy && !others_compete(f) && f.known("cgroup.disk_limits").is_none_or(|n| n == 0.0),
         evidence.clone(),
     );
     match verdict {
@@ -122,7 +124,7 @@ fn on_the_way(f: &Facts) -> Option<String> {
 }
 
 fn dropped(f: &Facts) -> bool {
-    lost(f.drops, f.retransmits, f.transactions)
+    lost(f.drops, f.known("tcp.retransmits"), f.transactions)
 }
 
 /// Whether readings tell of packets that were dropped, or of more that were sent again than chance makes.
@@ -137,7 +139,8 @@ fn lost(drops: Option<f64>, retransmits: Option<f64>, transactions: f64) -> bool
 
 /// Why segments that were sent again clear nobody by their middle alone.
 fn may_be_lost(f: &Facts) -> Option<String> {
-    let (sent, limit) = (f.retransmits.filter(|n| *n > 0.0)?, limit("network.shaping") * f.transactions.max(100.0));
+    let sent = f.known("tcp.retransmits").filter(|n| *n > 0.0)?;
+    let limit = limit("network.shaping") * f.transactions.max(100.0);
     reaches("the number of segments sent again", counts::interval(sent)[1], limit)
 }
 
@@ -163,10 +166,13 @@ fn acks_delayed(f: &Facts) -> Option<bool> {
 }
 
 pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
-    let rates = f.mbit.map(|[i, o, peak]| {
+    let retransmits = f.known("tcp.retransmits");
+    let mbit = |way: &str| f.known(&format!("net.{way}.mbit_s"));
+    let rates = mbit("in").zip(mbit("out")).map(|(i, o)| {
+        let peak = mbit("in.peak").unwrap_or(i).max(mbit("out.peak").unwrap_or(o));
         format!("{} Mbit/s in and {} out, peak {}", significant(i), significant(o), significant(peak))
     });
-    let lost = f.drops.zip(f.retransmits).map(|(d, r)| format!("{d} packets dropped, {r} segments sent again"));
+    let lost = f.drops.zip(retransmits).map(|(d, r)| format!("{d} packets dropped, {r} segments sent again"));
     let evidence: Vec<String> = on_the_way(f).into_iter().chain(rates).chain(lost).collect();
     if evidence.is_empty() {
         return None;
@@ -178,7 +184,7 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     }
     // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing
     // is cleared.
-    let free = f.drops.is_some() && f.retransmits.is_some() && f.shapers == Some(0.0);
+    let free = f.drops.is_some() && retransmits.is_some() && f.known("net.shapers") == Some(0.0);
     match judged(f, share, dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
         None if free => doubted(f, None, may_be_lost(f), cleared(evidence)),
         verdict => doubted(f, share, acks_untold(f), verdict),
@@ -199,11 +205,13 @@ pub(super) fn delay(f: &Facts) -> Option<Verdict> {
 
 /// A handshake that finds the queue full is repeated after a second: what that costs lies outside of what is followed.
 pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
-    let overflows = f.listen_overflows?;
+    let listen = f.known("tcp.listen_overflows").into_iter().chain(f.known("tcp.listen_drops")).reduce(f64::max);
+    let overflows = sum([listen, f.known("tcp.request_queue_drops")])?;
+    let accept = f.known("accept.queue.max").zip(f.known("accept.backlog"));
     let mut evidence = vec![format!("{overflows} connections found the accept queue full")];
-    evidence.extend(f.accept.map(|[most, may]| format!("at most {most} of {may} waited in it")));
+    evidence.extend(accept.map(|(most, may)| format!("at most {most} of {may} waited in it")));
     // The kernel counts overflows for all of the host.
-    if overflows < 1.0 || f.accept.is_some_and(|[_, may]| may <= 0.0) {
+    if overflows < 1.0 || accept.is_some_and(|(_, may)| may <= 0.0) {
         return cleared(evidence);
     }
     let outside = f.followed.as_ref().and_then(|followed| followed.outside);
@@ -249,18 +257,20 @@ fn reads_again(f: &Facts) -> bool {
 
 pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     let mut evidence: Vec<String> = part(f, &[Place::Memory], "waiting for memory").into_iter().collect();
-    evidence.extend(f.swap_per_s.map(|n| format!("{} pages swapped a second", significant(n))));
+    let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|name| f.known(name)));
+    let swapped = swapped.and_then(|n| f.per_second(n));
+    evidence.extend(swapped.map(|n| format!("{} pages swapped a second", significant(n))));
     evidence.extend(f.major_per_s.map(|n| format!("{} major faults a second", significant(n))));
     evidence.extend(f.memory_pressure.map(|share| format!("memory pressure {} of the time", percent(share))));
-    let limited = |[most, used]: [f64; 2]| {
-        format!("the limit is {}, of which {} was in use", Unit::Bytes.format(most), percent(used))
+    let limited = |(most, used): (f64, f64)| {
+        format!("the limit is {}, of which {} was in use", Unit::Bytes.format(most), percent(used / most.max(1.0)))
     };
-    evidence.extend(f.memory_limit.map(limited));
+    evidence.extend(f.known("cgroup.memory.limit.bytes").zip(f.known("cgroup.memory.used.bytes")).map(limited));
     if evidence.is_empty() {
         return None;
     }
     let pressure = f.memory_pressure.unwrap_or(0.0);
-    let paging = f.swap_per_s.is_some_and(|n| n > PAGES_SWAPPED.value) || pages_in(f);
+    let paging = swapped.is_some_and(|n| n > PAGES_SWAPPED.value) || pages_in(f);
     let share = if reads_again(f) {
         evidence.extend(part(f, &WITH_THE_DISK, "waiting for memory, and for the disk to read pages again,"));
         f.share(&WITH_THE_DISK)
@@ -268,13 +278,13 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
         share_of(f, "memory.limit")
     };
     // What was not read clears nobody.
-    let read = f.swap_per_s.is_some() && f.major_per_s.is_some();
+    let read = swapped.is_some() && f.major_per_s.is_some();
     match judged(f, share, true, paging || pressure > SUSPECTED, evidence.clone()) {
         None if read => {
             // By the second: so many pages or faults of all of the time.
             let most = |rate: Option<f64>| rate.map_or(0.0, |n| counts::interval_of_rate(n, f.elapsed_s)[1]);
-            let doubt = reaches("the number of pages swapped a second", most(f.swap_per_s), PAGES_SWAPPED.value)
-                .or_else(|| {
+            let doubt =
+                reaches("the number of pages swapped a second", most(swapped), PAGES_SWAPPED.value).or_else(|| {
                     let pressed = f.memory_pressure.is_some_and(|share| share > MEMORY_PRESSURE.value);
                     reaches("the number of major faults a second", most(f.major_per_s), MAJOR_FAULTS.value)
                         .filter(|_| pressed)
@@ -289,7 +299,7 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
 const WITH_THE_DISK: [Place; 4] = [Place::Memory, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
 
 pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
-    let faults = f.minor_faults?;
+    let faults = f.each("server.faults.minor")?;
     let figure = format!(
         "{} minor faults per transaction; what the page size costs shows in a comparison of two runs",
         significant(faults)

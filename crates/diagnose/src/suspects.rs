@@ -2,19 +2,19 @@
 //! that nothing tells of.
 
 use fingerpost_record::cause::{Cause, Need, cause};
-use fingerpost_record::{Finding, Readings, Relation, Status};
+use fingerpost_record::{Finding, Relation, Status};
 
 use super::chain;
-use super::facts::Facts;
+use super::facts::{Facts, PROGRAMS};
 use super::judging::NOT_FOLLOWED;
 use super::rules::{RULES, Rule};
 
-/// Judges every suspect by the facts of one step, which were had from these readings.
-pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
+/// Judges every suspect by the facts of one step.
+pub fn suspects(facts: &Facts) -> Vec<Finding> {
     let judged = |(name, judge): &Rule| {
         let cause = cause(name)?;
         let Some(v) = judge(facts) else {
-            let why = missing(cause, facts.followed.is_some(), readings)?;
+            let why = missing(cause, facts)?;
             return Some(Finding::new(cause.name, cause.layer, Status::NotJudged, 0.0, why));
         };
         let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
@@ -24,7 +24,8 @@ pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
         })
     };
     let mut found: Vec<Finding> = RULES.iter().filter_map(judged).collect();
-    if facts.unasked {
+    // A service that listens, and nothing was asked of it.
+    if facts.known(PROGRAMS).is_some() && facts.known("accept.backlog").is_some_and(|may| may > 0.0) {
         found.iter_mut().filter(|f| f.status.accuses()).for_each(|f| {
             (f.status, f.share) = (Status::NotJudged, 0.0);
             f.evidence.push("no request came during this time: what its threads waited for delayed none".to_owned());
@@ -49,10 +50,10 @@ pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
 
 /// What a verdict on a cause lacks, a sentence each; nothing where it lacks nothing: then the workload has no such
 /// thing.
-fn missing(cause: &Cause, followed: bool, readings: &Readings) -> Option<Vec<String>> {
+fn missing(cause: &Cause, facts: &Facts) -> Option<Vec<String>> {
     let why = |need: &Need| match *need {
-        Need::Followed => (!followed).then(|| NOT_FOLLOWED.to_owned()),
-        Need::Reading(name) => readings.why_missing(name).map(|why| format!("{name} is not known: {why}")),
+        Need::Followed => facts.followed.is_none().then(|| NOT_FOLLOWED.to_owned()),
+        Need::Reading(name) => facts.readings?.why_missing(name).map(|why| format!("{name} is not known: {why}")),
     };
     let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
     (!all.is_empty()).then_some(all)

@@ -458,7 +458,7 @@ fn entering_of((side, budget): (Evidence, &Budget), readings: &Readings, paths: 
 fn own_findings<'a>(of: (Evidence<'a>, &'a Budget), readings: &Readings) -> Vec<Finding> {
     let (side, budget) = of;
     if let (Some(step), Some(paths)) = (StepFigures::from_totals(readings), paths_of(of)) {
-        let found = suspects(&Facts::of(&step, readings, Some(paths)), readings);
+        let found = suspects(&Facts::of(&step, readings, Some(paths)));
         return verdict(&found, &experiments_of(of).cloned().collect::<Vec<_>>());
     }
     // Findings say in their first figure which step they are of; in records of one step some do not.

@@ -74,7 +74,7 @@ fn followed(extra: &[Row]) -> Paths {
 
 fn judged(step: &StepFigures, with: &[(&str, f64)], paths: Option<&Paths>) -> Vec<Finding> {
     let read = totals(with);
-    suspects(&Facts::of(step, &read, paths), &read)
+    suspects(&Facts::of(step, &read, paths))
 }
 
 /// The cause must be named first and guilty, and alone be guilty; returns all findings.
@@ -341,7 +341,7 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     );
     let sleeping = judged(&step(), &[("server.blocked.lock.seconds", 900.0)], None);
     assert_eq!(status(&sleeping, "app.lock"), Status::NotJudged, "sleeping threads convict nobody");
-    let nothing = suspects(&Facts::default(), &Readings::default());
+    let nothing = suspects(&Facts::of(&StepFigures::default(), &Readings::default(), None));
     assert!(
         nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotJudged),
         "where nothing was read, nobody is judged"
@@ -359,7 +359,7 @@ fn acknowledgements_that_nobody_counted_clear_no_network() {
         let read = QUIET.iter().filter(|(name, _)| *name != "tcp.delayed_acks").map(|(k, v)| ((*k).to_owned(), *v));
         let read = Readings::by("all", "made up", read);
         let way: Row = (Layer::Network, "on the way between server and client", "", &[], [way_us; 3]);
-        suspects(&Facts::of(&step(), &read, Some(&followed(&[way]))), &read)
+        suspects(&Facts::of(&step(), &read, Some(&followed(&[way]))))
     };
     let found = of(600.0);
     assert_eq!(status(&found, "network.shaping"), Status::NotJudged, "{found:#?}");
@@ -373,7 +373,7 @@ fn memory_is_not_cleared_by_half_of_what_tells() {
     let of = |left_out: &[&str]| {
         let read = QUIET.iter().filter(|(name, _)| !left_out.contains(name)).map(|(k, v)| ((*k).to_owned(), *v));
         let read = Readings::by("all", "made up", read);
-        status(&suspects(&Facts::of(&step(), &read, None), &read), "memory.limit")
+        status(&suspects(&Facts::of(&step(), &read, None)), "memory.limit")
     };
     assert_eq!(of(&[]), Status::Cleared);
     for left_out in ["memory.swap_in.pages", "server.faults.major"] {
@@ -416,7 +416,7 @@ fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_judged() {
     untraced.remove("server.call.read.count");
     let read = Readings::by("all", "made up", untraced);
     let kernel: [Row; 1] = [(Layer::Kernel, "kernel: read", "", &[], [5000.0; 3])];
-    let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))), &read);
+    let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))));
     assert_eq!(status(&found, "syscall.entry"), Status::NotJudged, "{found:#?}");
 }
 
@@ -464,7 +464,7 @@ fn a_tracer_and_audit_rules_are_told() {
     // What could not be seen clears nobody.
     let read = QUIET.iter().filter(|(name, _)| !name.starts_with("tracing.")).map(|(k, v)| ((*k).to_owned(), *v));
     let read = Readings::by("all", "made up", read);
-    let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))), &read);
+    let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))));
     assert_eq!(status(&found, "kernel.trace"), Status::NotJudged);
     assert!(says(&found, "kernel.trace", "tracing.events is not known"), "{found:#?}");
 }

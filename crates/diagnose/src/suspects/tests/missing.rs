@@ -7,7 +7,7 @@ fn without(rows: &[Row], with: &[(&str, f64)], left_out: &[&str]) -> Vec<Finding
     let read = QUIET.iter().chain(with).filter(|(name, _)| !left_out.iter().any(|of| name.starts_with(of)));
     let by_name: BTreeMap<String, f64> = read.map(|(k, v)| ((*k).to_owned(), *v)).collect();
     let read = Readings::by("all", "made up", by_name);
-    suspects(&Facts::of(&step(), &read, Some(&followed(rows))), &read)
+    suspects(&Facts::of(&step(), &read, Some(&followed(rows))))
 }
 
 #[test]
