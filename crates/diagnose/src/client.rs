@@ -7,7 +7,7 @@
 use fingerpost_measure::doubt::spoil;
 use fingerpost_record::client::{CLIENT, WORKLOAD, machine, source};
 use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Observation, Paths, Run, Unit};
+use fingerpost_record::{Observation, Params, Paths, Run, Unit};
 use serde::Serialize;
 
 use crate::step::STEP;
@@ -145,99 +145,80 @@ pub fn beside(run: &Run) -> Option<Beside> {
     let paths = run.paths.iter().find(|p| p.workload == SERVICE && p.followed > 0 && p.seconds > 0.0)?;
     let total = |name: &str| theirs.totals.get(name).copied().filter(|v| v.is_finite() && *v > 0.0);
     let (seconds, turns, mean) = (total("load.seconds")?, total("load.turns")?, total("load.turn.mean.seconds")?);
-    Some(told(Accounts { theirs, rate: turns / seconds, mean, network: total("load.network.least.seconds"), paths }))
-}
-
-struct Accounts<'a> {
-    theirs: &'a Observation,
-    rate: f64,
-    mean: f64,
-    network: Option<f64>,
-    paths: &'a Paths,
-}
-
-impl Accounts<'_> {
-    /// Requests a second at the service's sockets, in the windows in which it was watched.
-    fn served_rate(&self) -> f64 {
-        self.paths.requests() / self.paths.seconds
-    }
-
-    /// Whether the requests at the service can be those of the load generator: recording events in a window makes each
-    /// of them longer, by that much where nothing waits for it, and all clients by that much where they wait for each
-    /// other.
-    fn same_load(&self) -> bool {
-        let slowed = 1.0 + self.rate * self.paths.recording();
-        (self.rate / slowed / SAME_LOAD..=self.rate * SAME_LOAD).contains(&self.served_rate())
-    }
-
-    /// The time of a round trip in the windows by Little's law: each client waits for its answer, then takes as long
-    /// for the next request as it does in the rest of the load. Nothing where the windows were like that, or requests
-    /// come at a rate that was asked for.
-    fn while_watched(&self) -> Option<f64> {
-        let params = &self.theirs.params;
-        let clients = params.asking().filter(|(n, _)| *n > 0)?.0 as f64;
-        let between = (clients / self.rate - self.mean).max(0.0);
-        let differs = (self.rate / self.served_rate() - 1.0).abs() > LIKE_THE_REST;
-        (differs && params.get("rate").is_none() && between < self.mean).then(|| clients / self.served_rate() - between)
-    }
-}
-
-fn time(seconds: f64) -> String {
-    Unit::Nanoseconds.format(seconds * 1e9)
-}
-
-fn told(of: Accounts) -> Beside {
-    let (served_rate, same) = (of.served_rate(), of.same_load());
-    let while_watched = of.while_watched().filter(|_| same);
-    let Accounts { theirs, rate, mean, network, paths } = of;
-    let served_mean = paths.latency.mean;
+    let (rate, served_rate, served_mean) = (turns / seconds, paths.requests() / paths.seconds, paths.latency.mean);
+    // Whether the requests at the service can be those of the load generator: recording events in a window makes each
+    // of them longer, by that much where nothing waits for it, and all clients by that much where they wait for each
+    // other.
+    let slowed = 1.0 + rate * paths.recording();
+    let same = (rate / slowed / SAME_LOAD..=rate * SAME_LOAD).contains(&served_rate);
+    let while_watched = while_watched(&theirs.params, mean, rate, served_rate).filter(|_| same);
     let trip = while_watched.unwrap_or(mean);
-    let outside = (same && trip >= served_mean).then_some(trip - served_mean);
-    let saturated = was_saturated(theirs);
-    let sentence = match outside {
-        Some(outside) => {
-            let by = match while_watched {
-                Some(_) => format!("while it was watched ({} over the whole load)", time(mean)),
-                None => "by the client's clock".to_owned(),
-            };
-            let share = 100.0 * served_mean / trip;
-            let network = network.map_or(String::new(), |least| {
-                format!(", where the network alone takes {} at least", time(least.min(outside)))
-            });
-            format!(
-                "Of a round trip's {} {by} the service had {} ({share:.0} %); {} passed outside of it: in the network, \
-                 in both machines' kernels, in the client{network}.",
-                time(trip),
-                time(served_mean),
-                time(outside)
-            )
-        }
-        None => format!("What passed outside of the service is not told: {}.", why_not(rate, served_rate, same)),
-    };
-    let mut notes = vec![format!(
-        "client: {rate:.0} round trips a second, mean {}; service: {served_rate:.0} requests a second{}, mean {}, \
-         median {}, 99 % within {}",
-        time(mean),
-        recorded(paths),
-        time(served_mean),
-        time(paths.latency.p50),
-        time(paths.latency.p99)
-    )];
-    let limit = "the client was the limit itself in most of its repetitions: the service could have answered more";
-    notes.extend(saturated.then(|| limit.to_owned()));
-    Beside {
+    let mut told = Beside {
         who: theirs.source.clone(),
         rate,
         mean,
         served_rate,
         served_mean,
         while_watched,
-        outside,
-        network,
-        saturated,
-        sentence,
-        notes,
-    }
+        outside: (same && trip >= served_mean).then_some(trip - served_mean),
+        network: total("load.network.least.seconds"),
+        saturated: was_saturated(theirs),
+        sentence: String::new(),
+        notes: vec![both_rates(rate, mean, paths)],
+    };
+    told.sentence = match told.outside {
+        Some(outside) => of_a_round_trip(&told, trip, outside),
+        None => format!("What passed outside of the service is not told: {}.", why_not(rate, served_rate, same)),
+    };
+    let limit = "the client was the limit itself in most of its repetitions: the service could have answered more";
+    told.notes.extend(told.saturated.then(|| limit.to_owned()));
+    Some(told)
+}
+
+/// The time of a round trip in the windows by Little's law: each client waits for its answer, then takes as long for the
+/// next request as it does in the rest of the load. Nothing where the windows were like that, or requests come at a rate
+/// that was asked for.
+fn while_watched(params: &Params, mean: f64, rate: f64, served_rate: f64) -> Option<f64> {
+    let clients = params.asking().filter(|(n, _)| *n > 0)?.0 as f64;
+    let between = (clients / rate - mean).max(0.0);
+    let differs = (rate / served_rate - 1.0).abs() > LIKE_THE_REST;
+    (differs && params.get("rate").is_none() && between < mean).then(|| clients / served_rate - between)
+}
+
+fn time(seconds: f64) -> String {
+    Unit::Nanoseconds.format(seconds * 1e9)
+}
+
+/// What a round trip's time was spent on, of which so much passed outside of the service.
+fn of_a_round_trip(told: &Beside, trip: f64, outside: f64) -> String {
+    let by = match told.while_watched {
+        Some(_) => format!("while it was watched ({} over the whole load)", time(told.mean)),
+        None => "by the client's clock".to_owned(),
+    };
+    let network = told.network.map_or(String::new(), |least| {
+        format!(", where the network alone takes {} at least", time(least.min(outside)))
+    });
+    format!(
+        "Of a round trip's {} {by} the service had {} ({:.0} %); {} passed outside of it: in the network, in both \
+         machines' kernels, in the client{network}.",
+        time(trip),
+        time(told.served_mean),
+        100.0 * told.served_mean / trip,
+        time(outside)
+    )
+}
+
+fn both_rates(rate: f64, mean: f64, paths: &Paths) -> String {
+    format!(
+        "client: {rate:.0} round trips a second, mean {}; service: {:.0} requests a second{}, mean {}, median {}, 99 % \
+         within {}",
+        time(mean),
+        paths.requests() / paths.seconds,
+        recorded(paths),
+        time(paths.latency.mean),
+        time(paths.latency.p50),
+        time(paths.latency.p99)
+    )
 }
 
 /// What recording makes of the rate at the service, where that is worth telling.

@@ -35,25 +35,21 @@ pub struct State {
 pub fn threads(t: &Readings) -> Vec<State> {
     let Some(wall) = t.known("server.wall.seconds").filter(|w| *w > 0.0) else { return Vec::new() };
     let (user, kernel) = on_cpu(t);
-    let mut states: Vec<(Layer, &str, Option<f64>)> = vec![
+    let others = [
         (Layer::Application, "user code", user),
         (Layer::Kernel, "kernel", kernel),
         (Layer::Scheduler, "ready, waiting for a CPU", t.known("server.runqueue.seconds")),
         (Layer::Application, "waiting for the next request", t.known("server.idle.seconds")),
     ];
-    states
-        .extend(BLOCKED.map(|(what, layer, state)| (layer, state, t.known(&format!("server.blocked.{what}.seconds")))));
-    let known =
-        states.into_iter().filter_map(|(layer, state, seconds)| Some((layer, state, seconds.filter(|s| *s > 0.0)?)));
-    let known: Vec<(Layer, &str, f64)> = known.collect();
-    let life = (wall - t.known("server.blocked.child.seconds").unwrap_or(0.0)).max(known.iter().map(|k| k.2).sum());
-    let state = |(layer, state, seconds): (Layer, &str, f64)| State {
-        layer,
-        state: state.to_owned(),
-        seconds,
-        share: seconds / life,
+    let blocked =
+        BLOCKED.map(|(what, layer, state)| (layer, state, t.known(&format!("server.blocked.{what}.seconds"))));
+    let state = |(layer, state, seconds): (Layer, &str, Option<f64>)| {
+        Some(State { layer, state: state.to_owned(), seconds: seconds.filter(|s| *s > 0.0)?, share: 0.0 })
     };
-    let mut found: Vec<State> = known.into_iter().map(state).collect();
+    let mut found: Vec<State> = others.into_iter().chain(blocked).filter_map(state).collect();
+    let life =
+        (wall - t.known("server.blocked.child.seconds").unwrap_or(0.0)).max(found.iter().map(|s| s.seconds).sum());
+    found.iter_mut().for_each(|s| s.share = s.seconds / life);
     found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     found
 }
