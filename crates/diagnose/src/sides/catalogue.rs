@@ -34,7 +34,7 @@ use fingerpost_record::cause::{Cause, cause};
 
 use super::clues::Clues;
 use super::sign::Sign;
-use super::{commits, contention, fitting, flushes, given, let_go, signs, signs_io, work};
+use super::{contention, fitting, flushes, given, let_go, signs, signs_io, work};
 
 /// How two sides are judged by a cause.
 pub struct Candidate {
@@ -115,7 +115,7 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { also: |c, _, _| work::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
     of_parts("syscall.entry", signs::entry),
     Candidate {
-        also: |c, layer, part| commits::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part),
+        also: |c, layer, part| flushes::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part),
         ..of_parts("storage.durability", flushes::durability)
     },
     Candidate { rest: rest_of_throttle, ..of_parts("storage.throttle", signs_io::throttle) },

@@ -357,6 +357,11 @@ impl<'a> Clues<'a> {
         Some(Pair { fast: fast?, slow: slow? })
     }
 
+    /// The same, or where it is not told the wall seconds of a transaction.
+    pub fn turn(&self) -> Pair {
+        self.turnaround().unwrap_or(self.wall())
+    }
+
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
         Pair::of(self.sides.map(|(_, budget)| wall(budget)))

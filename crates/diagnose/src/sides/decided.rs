@@ -32,7 +32,7 @@ struct Part {
 /// What other suspects are said to have is no more than what is left.
 pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsure: &[&str]) {
     let [slow, fast] = clues.experiments();
-    let turn = clues.turnaround().unwrap_or(clues.wall());
+    let turn = clues.turn();
     if slow.is_empty() || turn.more() <= 0.0 {
         return;
     }

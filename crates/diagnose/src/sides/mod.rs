@@ -8,7 +8,6 @@ pub mod candidates;
 pub mod catalogue;
 mod clearing;
 pub mod clues;
-mod commits;
 mod contention;
 mod decided;
 mod fitting;

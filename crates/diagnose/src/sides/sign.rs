@@ -25,6 +25,14 @@ impl Sign {
     pub fn speaks(&self) -> bool {
         matches!(self, Sign::Fits(_) | Sign::Perhaps(_))
     }
+
+    /// The same with something more in words.
+    pub(super) fn and(mut self, more: &str) -> Sign {
+        if let Sign::Fits(text) | Sign::Perhaps(text) | Sign::Against(text) | Sign::NotGrown(text, _) = &mut self {
+            *text += &format!("; {more}");
+        }
+        self
+    }
 }
 
 /// The server's own code.

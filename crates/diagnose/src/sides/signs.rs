@@ -9,7 +9,7 @@ use super::growth::{self, Pair};
 use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
 use super::sign::{kernel, on_cpu, user};
 use super::work::{build, faults, more_than_few, more_to_do, round_trips, setting, together};
-use super::{commits, contention, let_go, signs_io};
+use super::{contention, flushes, let_go, signs_io};
 use crate::entering::Entering;
 use crate::hosts::TASK_MITIGATIONS;
 use crate::judging::limit;
@@ -18,7 +18,7 @@ use crate::places::{Kind, Place, name};
 pub(super) fn contention(clues: &Clues) -> Sign {
     if let Some(sign) = followed(clues, &[Place::CpuOther], "waiting for a CPU that another process had") {
         return match (sign, contention::left_too_few(clues)) {
-            (Fits(text), Some(more)) => Fits(format!("{text}; {more}")),
+            (sign @ Fits(_), Some(more)) => sign.and(&more),
             (_, Some(text)) => Fits(text),
             (Fits(text), None) => match let_go::by_either(clues).filter(|_| contention::on_both_sides(clues).is_some())
             {
@@ -271,8 +271,7 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
     let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.slow < p.fast);
     facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
     match (grows(clues, "server.faults.minor", MORE_OF_A_COUNT.value, "minor faults"), facts.first()) {
-        (Fits(text), Some(fact)) => Fits(format!("{text}; {fact}")),
-        (Perhaps(text), Some(fact)) => Perhaps(format!("{text}; {fact}")),
+        (sign, Some(fact)) if sign.speaks() => sign.and(fact),
         // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing
         // counts them.
         (_, Some(_)) => Unknown,
@@ -326,7 +325,7 @@ pub(super) fn calls(clues: &Clues) -> Sign {
         return Fits(text);
     }
     let (Some(calls), Some(count)) = (clues.calls_per_transaction(), clues.growth_of_calls()) else { return Unknown };
-    if let Some(text) = commits::journals(clues) {
+    if let Some(text) = flushes::journals(clues) {
         return told_of_another(text);
     }
     let on_kernel = clues.parts(kernel);
@@ -401,14 +400,10 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
         return growth::against(format!("{text}, {:.2} of {} on the faster side", used.fast, may.fast), surely);
     }
     let enough = limit("cpu.saturated") * may.slow;
-    match sign {
-        Fits(sign) | Perhaps(sign) | NotGrown(sign, _) | Against(sign) if used.slow < enough => {
-            growth::against(format!("{sign}; {text}"), counted.slow()[1] < enough)
+    match sign.and(&text) {
+        Fits(text) | Perhaps(text) | NotGrown(text, _) | Against(text) if used.slow < enough => {
+            growth::against(text, counted.slow()[1] < enough)
         }
-        Fits(sign) => Fits(format!("{sign}; {text}")),
-        Perhaps(sign) => Perhaps(format!("{sign}; {text}")),
-        NotGrown(sign, at_most) => NotGrown(format!("{sign}; {text}"), at_most),
-        Against(sign) => Against(format!("{sign}; {text}")),
-        Unknown => Unknown,
+        sign => sign,
     }
 }

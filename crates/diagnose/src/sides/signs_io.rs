@@ -112,7 +112,7 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
 /// One that makes less, and more than next to nothing, does not clear it: each may have cost more than the least.
 fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     let Some(pair) = clues.per_transaction(name) else { return Unknown };
-    let change = clues.turnaround().unwrap_or(clues.wall()).more();
+    let change = clues.turn().more();
     let of_change = |more: f64| if change > 0.0 { more.max(0.0) * each / change } else { 0.0 };
     let part = of_change(pair.more());
     let counted = clues.growth(name);
@@ -164,8 +164,7 @@ fn not_let_in(clues: &Clues) -> Option<String> {
                 < clues.total("step.clients")?.slow,
         )
     };
-    let most = waited.more() >= MOST_OF_CHANGE.value * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0)
-        && waited.more() > 0.0;
+    let most = waited.more() >= MOST_OF_CHANGE.value * clues.turn().more().max(0.0) && waited.more() > 0.0;
     (most && (overflows || full() == Some(true) || short() == Some(true))).then(|| {
         format!(
             "clients that wait to be let in, with the listen queue full: {} of a transaction",
@@ -291,7 +290,7 @@ fn client_does_more(clues: &Clues) -> Option<String> {
         return None;
     }
     let behind = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::ClientCpuClient | Kind::CpuClient));
-    let change = clues.turnaround().unwrap_or(clues.wall()).more();
+    let change = clues.turn().more();
     let more = work.more() + behind.more().max(0.0);
     (clues.followed() && change > 0.0 && more > MOST_OF_CHANGE.value * change).then(|| {
         let (work, behind) = (clues.arrow(work, "seconds"), clues.arrow(behind, "seconds"));
@@ -303,7 +302,7 @@ fn client_does_more(clues: &Clues) -> Option<String> {
 /// stopped, all of its clients wait. The kernel adds the stops up over CPUs.
 pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
     let stopped = clues.total("client.throttle.seconds").filter(|p| p.slow > 0.0)?;
-    let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turnaround().unwrap_or(clues.wall()));
+    let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turn());
     let share = |stopped: f64, elapsed: f64| (stopped / elapsed.max(1e-9)).min(1.0);
     let (fast, slow) = (share(stopped.fast, elapsed.fast), share(stopped.slow, elapsed.slow));
     let most = turn.more() > 0.0 && slow * turn.slow - fast * turn.fast >= MOST_OF_CHANGE.value * turn.more();

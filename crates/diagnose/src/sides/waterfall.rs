@@ -88,18 +88,16 @@ pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     };
     let mut steps: Vec<WaterfallStep> = names.into_iter().map(step).collect();
     steps.sort_by(|a, b| (b.new_seconds - b.base_seconds).abs().total_cmp(&(a.new_seconds - a.base_seconds).abs()));
-    let (workload, params) = (base.workload.clone(), base.params.clone());
     let unexplained_seconds = change - steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>();
-    let predictions = Vec::new();
     Waterfall {
-        workload,
-        params,
+        workload: base.workload.clone(),
+        params: base.params.clone(),
         base_seconds,
         new_seconds,
         steps,
         unexplained_seconds,
         predicted_share: None,
-        predictions,
+        predictions: Vec::new(),
     }
 }
 
