@@ -198,30 +198,8 @@ impl Session {
     pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
         self.begin();
         self.batch = self.calibrate(&mut body)?;
-        let mut pace = Pace::start(self.second_cpu());
-        let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
-        let begin = now_ns();
-        let mut checked = begin;
-        let mut since_check = 0;
-        while self.samples.len() < MAX_SAMPLES {
-            let ns = body(self.batch)?;
-            let disturbed = watch.disturbed();
-            self.samples.push(Sample { work: self.batch * self.work_per_op, ns, value: 0.0, disturbed });
-            let now = now_ns();
-            let over = now - begin >= self.request.slice_ns;
-            if now - checked >= CHECK_EVERY_NS || over {
-                if watch.stolen() {
-                    self.samples[since_check..].iter_mut().for_each(|s| s.disturbed = true);
-                }
-                since_check = self.samples.len();
-                pace.read(since_check);
-                checked = now_ns();
-            }
-            if over {
-                break;
-            }
-        }
-        self.end(pace);
+        let batch = self.batch;
+        self.sample(false, || Ok((body(batch)?, 0.0, false)))?;
         if self.request.counters {
             self.count(&mut body)?;
         }
@@ -246,21 +224,35 @@ impl Session {
     /// such as a partner that lost its CPU.
     pub fn marked_values(&mut self, mut body: impl FnMut() -> Result<(f64, bool), Stop>) -> Result<(), Stop> {
         self.begin_values();
+        self.sample(true, || body().map(|(value, seen)| (0, value, seen)))
+    }
+
+    /// Takes samples until the slice is over: the nanoseconds of a batch or a value, and whether `body` saw a disturbance.
+    /// After each of those that are `long` it is asked whether the CPU was stolen, else now and then.
+    fn sample(&mut self, long: bool, mut body: impl FnMut() -> Result<(u64, f64, bool), Stop>) -> Result<(), Stop> {
         let mut pace = Pace::start(self.second_cpu());
         let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
-        let mut checked = begin;
+        let (mut checked, mut since_check) = (begin, 0);
         while self.samples.len() < MAX_SAMPLES {
-            let (value, seen) = body()?;
-            let disturbed = watch.disturbed() | watch.stolen() | seen;
-            self.samples.push(Sample { work: 0, ns: 0, value, disturbed });
+            let (ns, value, seen) = body()?;
+            let disturbed = watch.disturbed() | seen;
+            self.samples.push(Sample { work: self.batch * self.work_per_op, ns, value, disturbed });
             let now = now_ns();
-            if now - begin >= self.request.slice_ns {
-                break;
+            let over = now - begin >= self.request.slice_ns;
+            let due = over || now - checked >= CHECK_EVERY_NS;
+            if long || due {
+                if watch.stolen() {
+                    self.samples[since_check..].iter_mut().for_each(|s| s.disturbed = true);
+                }
+                since_check = self.samples.len();
             }
-            if now - checked >= CHECK_EVERY_NS {
-                pace.read(self.samples.len());
+            if due {
+                pace.read(since_check);
                 checked = now_ns();
+            }
+            if over {
+                break;
             }
         }
         self.end(pace);
