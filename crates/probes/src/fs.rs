@@ -221,6 +221,17 @@ fn fdatasync(s: &mut Session) -> Result<(), Stop> {
 
 const FAMILY: Probe = latency(&table::FS, Exercises::Storage);
 
+/// What those share that bring data to the disk.
+const DURABLE: Probe = Probe {
+    nature: Nature::Blocks,
+    waits_for_device: true,
+    depends_on_host: Some(HostDependence::Disk),
+    pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it \
+        has written.",
+    variants: || rows("size", [4096]),
+    ..FAMILY
+};
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
@@ -270,35 +281,23 @@ pub static PROBES: &[Probe] = &[
         ..FAMILY
     },
     Probe {
-        nature: Nature::Blocks,
         name: "fs.fsync",
-        waits_for_device: true,
-        depends_on_host: Some(HostDependence::Disk),
         calls: &["fsync"],
         summary: "append a block and make it durable",
         timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its \
             allocation reach the disk; the file is emptied, outside of the time, every 4 MiB.",
-        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says \
-            that it has written.",
-        variants: || rows("size", [4096]),
         // SAFETY: the descriptor is open as long as the loop runs.
         run: |s| appending(s, |fd| unsafe { libc::fsync(fd) }),
-        ..FAMILY
+        ..DURABLE
     },
     Probe {
-        nature: Nature::Blocks,
         name: "fs.fdatasync",
-        waits_for_device: true,
-        depends_on_host: Some(HostDependence::Disk),
         calls: &["fdatasync"],
         summary: "overwrite a block and make it durable",
         timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data \
             reaches the disk.",
-        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says \
-            that it has written.",
-        variants: || rows("size", [4096]),
         run: fdatasync,
-        ..FAMILY
+        ..DURABLE
     },
 ];
 

@@ -95,28 +95,15 @@ pub fn parse_answer(text: &str, unit: Unit) -> Slice {
     let mut whole = false;
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let understood = match word {
-            "resident" => rest.parse().map(|n| samples.resident = n).ok(),
-            "batch" => rest.parse().map(|n| samples.batch = n).ok(),
-            "s" => parse_sample(rest, unit).map(|(value, flag)| push(&mut samples, value, flag)),
-            "v" => parse_value(rest).map(|(value, flag)| push(&mut samples, value, flag)),
-            "p" => rest.parse().map(|ns| samples.pace.push(ns)).ok(),
-            "c" => parse_counter(rest).map(|(name, value)| {
-                samples.counters.insert(name, value);
-            }),
+        match word {
             "skip" => return Slice::Skipped(rest.to_owned()),
             "fail" => return Slice::Failed(rest.to_owned()),
-            "end" => {
-                whole = true;
-                Some(())
+            "end" => whole = true,
+            _ if take(&mut samples, word, rest, unit).is_some() => {}
+            _ => {
+                let line: String = line.chars().take(60).collect();
+                return Slice::Failed(format!("the probe answered “{line}”, which means nothing"));
             }
-            _ => None,
-        };
-        if understood.is_none() {
-            return Slice::Failed(format!(
-                "the probe answered “{}”, which means nothing",
-                line.chars().take(60).collect::<String>()
-            ));
         }
     }
     match (whole, samples.values.is_empty()) {
@@ -124,6 +111,29 @@ pub fn parse_answer(text: &str, unit: Unit) -> Slice {
         (true, true) => Slice::Failed("the probe gave no sample".to_owned()),
         (true, false) => Slice::Samples(samples),
     }
+}
+
+/// Takes one line of figures; nothing where it means none.
+fn take(samples: &mut Samples, word: &str, rest: &str, unit: Unit) -> Option<()> {
+    match word {
+        "resident" => samples.resident = rest.parse().ok()?,
+        "batch" => samples.batch = rest.parse().ok()?,
+        "s" => {
+            let (value, flag) = parse_sample(rest, unit)?;
+            push(samples, value, flag);
+        }
+        "v" => {
+            let (value, flag) = rest.split_once(' ')?;
+            push(samples, finite(value)?, flag != "0");
+        }
+        "p" => samples.pace.push(rest.parse().ok()?),
+        "c" => {
+            let (name, value) = rest.split_once(' ')?;
+            samples.counters.insert(name.to_owned(), finite(value)?);
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
 fn push(samples: &mut Samples, value: f64, flag: bool) {
@@ -158,14 +168,8 @@ fn parse_sample(rest: &str, unit: Unit) -> Option<(f64, bool)> {
     Some((value, flag))
 }
 
-fn parse_value(rest: &str) -> Option<(f64, bool)> {
-    let (value, flag) = rest.split_once(' ')?;
-    Some((value.parse().ok().filter(|v: &f64| v.is_finite())?, flag != "0"))
-}
-
-fn parse_counter(rest: &str) -> Option<(String, f64)> {
-    let (name, value) = rest.split_once(' ')?;
-    Some((name.to_owned(), value.parse().ok().filter(|v: &f64| v.is_finite())?))
+fn finite(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|v: &f64| v.is_finite())
 }
 
 #[cfg(test)]

@@ -21,19 +21,19 @@ const TRIAL_NS: u64 = 25_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop(Kind);
 
+/// By the bytes of one register as the loop uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 enum Kind {
-    /// What every CPU of the architecture has: vectors of 16 bytes.
-    Baseline,
-    /// Vectors of 32 bytes.
+    /// What every CPU of the architecture has.
+    Baseline = 16,
     #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// Vectors of 64 bytes.
+    Avx2 = 32,
     #[cfg(target_arch = "x86_64")]
-    Avx512,
+    Avx512 = 64,
     /// `rep movsb`, which copies only.
     #[cfg(target_arch = "x86_64")]
-    String,
+    String = 0,
 }
 
 impl Loop {
@@ -63,15 +63,7 @@ impl Loop {
 
     /// Bytes of one register as the loop uses it; 0 for the string instruction, which has none.
     pub fn vector_bytes(self) -> f64 {
-        match self.0 {
-            Kind::Baseline => 16.0,
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => 32.0,
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => 64.0,
-            #[cfg(target_arch = "x86_64")]
-            Kind::String => 0.0,
-        }
+        f64::from(self.0 as u8)
     }
 
     /// The sum of words, modulo 2⁶⁴.
