@@ -20,7 +20,6 @@ mod probe;
 mod process;
 mod program;
 pub mod protocol;
-mod row;
 mod select;
 mod session;
 mod share;
@@ -31,6 +30,9 @@ mod syscall;
 mod thread;
 mod vm;
 mod zerofill;
+
+use fingerpost_record::descriptor::{Descriptor, HostDependence, is_beyond_caches, lmbench};
+use fingerpost_record::{Measurement, Outcome, Params};
 
 pub use probe::{Nature, Probe};
 pub use session::{Session, Stop};
@@ -74,6 +76,35 @@ pub fn all() -> impl Iterator<Item = &'static Probe> {
 /// The probe with this name.
 pub fn find(name: &str) -> Option<&'static Probe> {
     all().find(|p| p.name == name)
+}
+
+impl Probe {
+    /// What a record says of a row with these parameters.
+    pub fn descriptor(&self, params: &Params) -> Descriptor {
+        let int = |key: &str| params.int(key);
+        Descriptor {
+            place: all()
+                .filter(|probe| probe.table.key == self.table.key)
+                .position(|p| p.name == self.name)
+                .map(|n| n as u32),
+            exercises: self.exercises,
+            entries: self.entries,
+            waits_for_device: self.waits_for_device,
+            depends_on_host: self
+                .depends_on_host
+                .filter(|made| *made != HostDependence::Memory || is_beyond_caches(int)),
+            lmbench: self.lmbench.and_then(|name| lmbench::name(name, int)),
+            calls: self.calls.iter().map(|call| (*call).into()).collect(),
+            ..Descriptor::of(self.table)
+        }
+    }
+
+    /// A row of it without a figure, and why.
+    pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
+        let descriptor = self.descriptor(&params);
+        Measurement::without_figure(self.name, self.version, params, self.unit, self.better, outcome, reason)
+            .described(descriptor)
+    }
 }
 
 #[cfg(test)]

@@ -28,11 +28,6 @@ pub fn operations() -> [[u64; 4]; 8] {
     MODULES.each_ref().map(|module| module.operations)
 }
 
-/// What each module integrates, for a person.
-pub fn integrands() -> [&'static str; 8] {
-    MODULES.each_ref().map(|module| module.integrand)
-}
-
 fn flops(s: &mut Session) -> Result<(), Stop> {
     s.word("compiler", &[BUILT_IN])?;
     let number = s.int("module", 1)? as usize;
@@ -117,9 +112,10 @@ mod tests {
         let results: Vec<f64> = String::from_utf8(output.stdout).unwrap().lines().map(|l| l.parse().unwrap()).collect();
         assert_eq!(results.len(), MODULES.len());
         let h = 1.0 / STEPS as f64;
-        for ((module, kernel), theirs) in MODULES.iter().zip(kernels::kernels::<f64>()).zip(results) {
+        for (i, (kernel, theirs)) in kernels::kernels::<f64>().into_iter().zip(results).enumerate() {
+            let module = &MODULES[i];
             let ours = module.result(kernel(STEPS, Start { x: h / 2.0, h, zero: 0.0 }, &module.coefficients), h);
-            assert!((ours / theirs - 1.0).abs() < 1e-12, "{}: {ours} and {theirs}", module.integrand);
+            assert!((ours / theirs - 1.0).abs() < 1e-12, "module {}: {ours} and {theirs}", i + 1);
         }
     }
 
