@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use fingerpost_record::{Better, Unit};
 
-use crate::call::{new_mapping, set_option, unmap};
+use crate::call::{new_mapping, set_option};
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
 use crate::probe::{Exercises, Nature, Probe, latency, placements, rows, table};
@@ -100,30 +100,11 @@ fn file_reread(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-/// A read-only mapping of a whole file, its pages in place. Unmapped when dropped.
-struct Mapping {
-    at: usize,
-    bytes: usize,
-}
-
-impl Mapping {
-    fn of(file: &File, bytes: usize) -> Result<Mapping, Stop> {
-        let kind = libc::MAP_SHARED | libc::MAP_POPULATE;
-        let at = new_mapping(bytes, libc::PROT_READ, kind, file.as_raw_fd())?;
-        Ok(Mapping { at, bytes })
-    }
-
-    fn words(&self) -> &[u64] {
-        // SAFETY: mapped for reading, page-aligned; the file is the probe's own and nobody changes or shortens it.
-        unsafe { std::slice::from_raw_parts(self.at as *const u64, self.bytes / size_of::<u64>()) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // It is ours, and `words` cannot outlive it. What cannot be unmapped ends with the process.
-        let _ = unmap(self.at, self.bytes);
-    }
+/// The words of a whole file, mapped for reading until the process ends, their pages in place.
+fn mapped_words(file: &File, bytes: usize) -> Result<&'static [u64], Stop> {
+    let at = new_mapping(bytes, libc::PROT_READ, libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd())?;
+    // SAFETY: mapped for reading, page-aligned, never unmapped; nobody changes or shortens the file, the probe's own.
+    Ok(unsafe { std::slice::from_raw_parts(at as *const u64, bytes / size_of::<u64>()) })
 }
 
 /// Bytes that one operation adds up: a whole file at once would be longer than a batch should be.
@@ -132,8 +113,7 @@ const SUMMED: usize = 64 << 10;
 fn mmap_reread(s: &mut Session) -> Result<(), Stop> {
     let bytes = chunk_size(s)?.next_multiple_of(SUMMED);
     let file = cached_file(s, bytes)?;
-    let mapping = Mapping::of(&file, bytes)?;
-    let mut parts = mapping.words().chunks_exact(SUMMED / size_of::<u64>()).cycle();
+    let mut parts = mapped_words(&file, bytes)?.chunks_exact(SUMMED / size_of::<u64>()).cycle();
     let sum = crate::memory::reader(32.0);
     s.work_per_op(SUMMED as u64);
     s.batches(|ops| {

@@ -31,8 +31,6 @@ fn by_api(s: &mut Session, touched: bool) -> Result<(), Stop> {
                 .map_err(Stop::Skip)?;
             run(s, Mmap::huge(granule), touched)
         }
-        #[cfg(target_os = "macos")]
-        "vm_allocate" => run(s, api::VmAllocate, touched),
         other => Err(Stop::Fail(format!("there is no way to get memory called “{other}” on this system"))),
     }
 }
@@ -89,16 +87,13 @@ fn variants() -> Vec<Params> {
     rows.extend(api("mremap", &SOME_PAGES));
     rows.extend(api("memfd", &SOME_PAGES));
     rows.extend(api("hugetlb", &[256, 4096]));
-    #[cfg(target_os = "macos")]
-    rows.extend(api("vm_allocate", &SOME_PAGES));
     rows
 }
 
 /// What the probes of this file share.
 const FAMILY: Probe = Probe {
     pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither \
-        new nor zeroed. memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is \
-        compiled on macOS only, and is not verified.",
+        new nor zeroed. memfd makes and closes a file each time. hugetlb rounds up to huge pages.",
     variants,
     ..pages::FAMILY
 };

@@ -93,12 +93,12 @@ pub const MMAP_THRESHOLD: usize = 128 << 10;
 
 /// Fixes malloc's threshold. False where the C library has no such setting.
 pub fn fix_malloc_threshold() -> bool {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[cfg(target_env = "gnu")]
     // SAFETY: mallopt takes numbers.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD as i32) == 1
     }
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    #[cfg(not(target_env = "gnu"))]
     false
 }
 
@@ -158,37 +158,6 @@ impl Memory for Memfd {
     #[inline(always)]
     fn give_back(&mut self, at: usize, bytes: usize) -> io::Result<()> {
         unmap(at, bytes)
-    }
-}
-
-/// Mach's `vm_allocate`, the article's first way. Compiled only on macOS, and not verified there.
-#[cfg(target_os = "macos")]
-pub struct VmAllocate;
-
-#[cfg(target_os = "macos")]
-mod mach {
-    unsafe extern "C" {
-        pub static mach_task_self_: u32;
-        pub fn vm_allocate(task: u32, address: *mut usize, size: usize, flags: i32) -> i32;
-        pub fn vm_deallocate(task: u32, address: usize, size: usize) -> i32;
-    }
-    /// `VM_FLAGS_ANYWHERE` of mach/vm_statistics.h.
-    pub const ANYWHERE: i32 = 1;
-}
-
-#[cfg(target_os = "macos")]
-impl Memory for VmAllocate {
-    fn get(&mut self, bytes: usize) -> io::Result<usize> {
-        let mut at = 0;
-        // SAFETY: the task is this one; the kernel writes the address.
-        let rc = unsafe { mach::vm_allocate(mach::mach_task_self_, &mut at, bytes, mach::ANYWHERE) };
-        if rc == 0 { Ok(at) } else { Err(io::Error::other(format!("vm_allocate answered {rc}"))) }
-    }
-
-    fn give_back(&mut self, at: usize, bytes: usize) -> io::Result<()> {
-        // SAFETY: what vm_allocate gave, once.
-        let rc = unsafe { mach::vm_deallocate(mach::mach_task_self_, at, bytes) };
-        if rc == 0 { Ok(()) } else { Err(io::Error::other(format!("vm_deallocate answered {rc}"))) }
     }
 }
 

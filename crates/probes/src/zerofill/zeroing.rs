@@ -10,11 +10,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::pages::{FAMILY, base_pages_only, pages_of, per_pages, touch};
-use crate::call::{READ_WRITE, map, page_size, unmap};
+use crate::call::{READ_WRITE, check, map, page_size};
 use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
-/// A file in memory, mapped: one page that stays, so many that come and go, one page that stays.
+/// A file in memory, mapped until the process ends: one page that stays, so many that come and go, one page that stays.
 pub(super) struct Zeroing {
     file: File,
     at: usize,
@@ -37,9 +37,7 @@ impl Zeroing {
         for mode in [libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0] {
             let (begin, bytes) = (self.page as libc::off_t, (self.pages * self.page) as libc::off_t);
             // SAFETY: numbers and a descriptor of ours; the mapping stays valid, with other content.
-            if unsafe { libc::fallocate(self.file.as_raw_fd(), mode, begin, bytes) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            check(i64::from(unsafe { libc::fallocate(self.file.as_raw_fd(), mode, begin, bytes) }))?;
         }
         Ok(())
     }
@@ -47,10 +45,9 @@ impl Zeroing {
     /// Takes every page out of the page tables; the file keeps them.
     pub(super) fn forget(&self) -> io::Result<()> {
         touch(self.at, 2, (self.pages + 1) * self.page);
+        let bytes = (self.pages + 2) * self.page;
         // SAFETY: the mapping is ours, shared, and so keeps its content.
-        let rc =
-            unsafe { libc::madvise(self.at as *mut libc::c_void, (self.pages + 2) * self.page, libc::MADV_DONTNEED) };
-        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        check(i64::from(unsafe { libc::madvise(self.at as *mut libc::c_void, bytes, libc::MADV_DONTNEED) })).map(drop)
     }
 
     /// Writes to each of the pages between the ends: a fault each after [`Zeroing::forget`].
@@ -69,13 +66,6 @@ impl Zeroing {
             *ns = now_ns() - begin;
         }
         Ok((touches[0] as f64 - touches[1] as f64) / self.pages as f64)
-    }
-}
-
-impl Drop for Zeroing {
-    fn drop(&mut self) {
-        // It is ours, and nothing points into it. What cannot be unmapped ends with the process.
-        let _ = unmap(self.at, (self.pages + 2) * self.page);
     }
 }
 
