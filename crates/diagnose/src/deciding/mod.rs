@@ -13,7 +13,9 @@ pub use effect::{answer, effect, interval};
 pub use plan::{Course, Offer, Planned, Policy, course, plan};
 pub use verdict::verdict;
 
-use fingerpost_record::Change;
+use std::cmp::Ordering;
+
+use fingerpost_record::{Change, Experiment, Finding};
 
 /// What a change decides about.
 #[derive(Debug)]
@@ -69,6 +71,16 @@ pub static DECIDES: [Decides; 7] = [
     short(Change::Client, &["client.saturated"], false),
     short(Change::HugePages, &["memory.page_size"], false),
 ];
+
+/// Whether an experiment decides about what is found.
+pub(crate) fn decides_about(experiment: &Experiment, f: &Finding) -> bool {
+    decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
+}
+
+/// The order of suspects, from the one that is suspected most.
+pub(crate) fn by_suspicion(a: &Finding, b: &Finding) -> Ordering {
+    a.status.cmp(&b.status).then(b.share.partial_cmp(&a.share).unwrap_or(Ordering::Equal))
+}
 
 /// What a change decides about.
 pub fn decides(change: Change) -> &'static Decides {

@@ -3,7 +3,7 @@
 use fingerpost_record::cause::{GUILTY, SUSPECTED, cause};
 use fingerpost_record::{Answer, Experiment, Finding, Status};
 
-use super::decides;
+use super::{by_suspicion, decides, decides_about};
 use crate::chain;
 use crate::judging::percent;
 
@@ -50,16 +50,12 @@ fn why_apart(measured: f64, seen: f64) -> String {
 /// Whether the experiment said anything of a finding that it had not said before. `all` are those of the step.
 fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) -> bool {
     let decides = decides(experiment.change);
-    let tested = |f: &Finding| decides.causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause);
+    let tested = |f: &Finding| decides_about(experiment, f);
     let sentence = experiment.sentence();
     if found.iter().any(|f| f.evidence.contains(&sentence)) {
         return false;
     }
-    let rank = |f: &Finding| (f.status, -f.share);
-    let most = found
-        .iter()
-        .filter(|f| tested(f))
-        .min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let most = found.iter().filter(|f| tested(f)).min_by(|a, b| by_suspicion(a, b));
     let Some(name) = most.map(|f| f.cause.clone()).or_else(|| unlisted(experiment, found)) else { return false };
     let earlier: Vec<String> = all.iter().map(Experiment::sentence).collect();
     for f in found

@@ -7,7 +7,7 @@ use fingerpost_record::{Answer, Estimate, Experiment, Finding, Status};
 use super::clues::Clues;
 use super::growth::Pair;
 use super::limits::Trust;
-use crate::deciding::decides;
+use crate::deciding::{by_suspicion, decides, decides_about};
 use crate::judging::{GUILTY, SUSPECTED, percent};
 
 /// A part of the difference: the value and the ends of its interval.
@@ -64,7 +64,7 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsu
                 proved.push((name, part));
             }
             Answer::Same if decides(experiment.change).clears => {
-                for f in findings.iter_mut().filter(|f| tests(experiment, f) && f.status.accuses()) {
+                for f in findings.iter_mut().filter(|f| decides_about(experiment, f) && f.status.accuses()) {
                     (f.status, f.share) = (Status::Cleared, 0.0);
                     f.evidence.insert(0, experiment.sentence());
                 }
@@ -103,30 +103,23 @@ pub(super) fn leave(f: &mut Finding, left: f64, words: &str) {
 /// Whether an experiment of the slower side took a cause away whole, and nothing came of it.
 pub(super) fn clears(clues: &Clues, f: &Finding) -> bool {
     let [slow, _] = clues.experiments();
-    slow.iter().any(|e| e.answer == Answer::Same && decides(e.change).clears && tests(e, f))
-}
-
-fn tests(experiment: &Experiment, f: &Finding) -> bool {
-    decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
+    slow.iter().any(|e| e.answer == Answer::Same && decides(e.change).clears && decides_about(e, f))
 }
 
 /// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several
 /// away (a neighbour that is held has neither the CPU nor the disk) tells nothing of one that another change takes away
 /// as well, where that helped clearly less, and less than half as much.
 fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -> Option<usize> {
-    let rank = |f: &Finding| (f.status, -f.share);
     let helped = experiment.effect.as_ref().filter(|_| experiment.answer == Answer::Faster);
     let less = |other: &&&Experiment| {
         let lesser =
             |(e, all): (&Estimate, &Estimate)| e.high < all.low && e.value.ln() < LESSER_PART.value * all.value.ln();
         other.change != experiment.change && other.effect.as_ref().zip(helped).is_some_and(lesser)
     };
-    let spared = |f: &Finding| all.iter().filter(less).any(|other| tests(other, f));
-    let tested = || findings.iter().enumerate().filter(|(_, f)| tests(experiment, f));
+    let spared = |f: &Finding| all.iter().filter(less).any(|other| decides_about(other, f));
+    let tested = || findings.iter().enumerate().filter(|(_, f)| decides_about(experiment, f));
     let (left, any) = (tested().filter(|(_, f)| !spared(f)), tested());
-    left.chain(any.filter(|_| tested().all(|(_, f)| spared(f))))
-        .min_by(|a, b| rank(a.1).partial_cmp(&rank(b.1)).unwrap_or(std::cmp::Ordering::Equal))
-        .map(|(at, _)| at)
+    left.chain(any.filter(|_| tested().all(|(_, f)| spared(f)))).min_by(|a, b| by_suspicion(a.1, b.1)).map(|(at, _)| at)
 }
 
 /// The part of the difference that a change took away: with it a transaction of the slower side takes `slow / effect`.
