@@ -21,7 +21,6 @@ use super::groups::{Group, causes};
 use super::seen::{Clients, Compared, Verdict};
 use super::view::{Item, View};
 use super::{changed, cpu, machines};
-use crate::hosts::TASK_MITIGATIONS;
 use crate::sides;
 
 /// How many calls it takes to say that they pay alike.
@@ -91,15 +90,8 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
         view.word()
     )];
     evidence.push(null.row.words());
-    evidence.extend(view.host_clues(&[
-        "kernel",
-        "operating system",
-        "kernel command line",
-        "mitigations",
-        TASK_MITIGATIONS,
-        "processor",
-    ]));
-    evidence.extend(view.host_clues(&["seccomp", "seccomp filters"]));
+    let settings = machines::KERNEL_SETTINGS[0];
+    evidence.extend(view.host_clues(&[&["kernel", "operating system", "processor"], settings].concat()));
     let claimed = view.claim(|item| {
         item.row.descriptor.entries.map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p())
     });

@@ -7,8 +7,8 @@ use super::view::{Item, View};
 use crate::hosts::{TASK_MITIGATIONS, same};
 use crate::steps::Evidence;
 
-/// Settings of a kernel that change what its work costs.
-const KERNEL_SETTINGS: [&[&str]; 3] = [
+/// Settings of a kernel that change what its work costs: those of entering it first.
+pub(super) const KERNEL_SETTINGS: [&[&str]; 3] = [
     &["kernel command line", "mitigations", TASK_MITIGATIONS, "seccomp", "seccomp filters"],
     &["transparent huge pages", "clock source", "preemption", "timer interrupts"],
     &["file system", "mount options"],

@@ -218,6 +218,11 @@ impl<'a> Clues<'a> {
         (fast.way(name)? == slow.way(name)?).then_some(Pair { fast: fast.known(name)?, slow: slow.known(name)? })
     }
 
+    /// A total of the slower side, of a second.
+    pub fn a_second(&self, name: &str) -> Option<f64> {
+        Some(self.total(name)?.slow / self.total("elapsed.seconds")?.slow.max(1e-9))
+    }
+
     /// A total divided by the transactions.
     pub fn per_transaction(&self, name: &str) -> Option<Pair> {
         let total = self.total(name)?;

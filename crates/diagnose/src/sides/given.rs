@@ -19,22 +19,16 @@ pub(super) fn quota(clues: &Clues) -> Sign {
 /// for tens of milliseconds, and what it holds up is cut by windows that are shorter. The kernel adds up the stops of
 /// each CPU: all of the server stands still for at least the mean of its CPUs.
 pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
-    let (Some(stopped), Some(elapsed), Some(turn), Some(outside)) =
-        (clues.total("throttle.seconds"), clues.total("elapsed.seconds"), clues.turnaround(), clues.outside())
-    else {
-        return false;
-    };
+    let stopped = clues.a_second("throttle.seconds").zip(clues.turnaround()).zip(clues.outside());
+    let Some(((stopped, turn), outside)) = stopped else { return false };
     let cpus = clues.total("server.cpus_allowed").map_or(1.0, |may| may.slow.max(1.0));
-    let share = (stopped.slow / elapsed.slow.max(1e-9) / cpus).min(1.0);
+    let share = (stopped / cpus).min(1.0);
     quota(clues).speaks() && outside.more() > 0.0 && share * turn.slow >= MOST_OF_OUTSIDE.value * outside.more()
 }
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
     let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.slow >= 1.0) else { return Unknown };
-    let idle = clues
-        .total("cpu.idle.seconds")
-        .zip(clues.total("elapsed.seconds"))
-        .map(|(idle, all)| idle.slow / all.slow.max(1e-9));
+    let idle = clues.a_second("cpu.idle.seconds");
     let idling = idle.map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
     let text = format!("CPUs that the server may use: {}{idling}", clues.arrow(allowed, ""));
     if allowed.slow < allowed.fast { Fits(text) } else { Against(text) }

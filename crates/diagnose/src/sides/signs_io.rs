@@ -52,11 +52,6 @@ fn always_beside(clues: &Clues) -> bool {
     behind < beside.more() && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE.value
 }
 
-/// The share of the step in which the disk was busy, on the slower side.
-fn busy(clues: &Clues) -> Option<f64> {
-    Some(clues.total("disk.busy.seconds")?.slow / clues.total("elapsed.seconds")?.slow.max(1e-9))
-}
-
 pub(super) fn throttle(clues: &Clues) -> Sign {
     if set_now(clues, "cgroup.disk_limits") {
         return Fits("the server's group has a limit on the disk on the slower side only".into());
@@ -70,7 +65,7 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
         let text = format!("a sync took {times:.2} times as long, and no limit is set on the slower side alone");
         return growth::against(text, at_most < DEARER_SYNC.value);
     }
-    let Some(busy) = busy(clues) else { return Unknown };
+    let Some(busy) = clues.a_second("disk.busy.seconds") else { return Unknown };
     let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
     if busy < DISK_BUSY.value && !disk_contention(clues).speaks() {
         Fits(text + " while the server waited for it")
@@ -88,18 +83,15 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
             (sign, _) => sign,
         };
     }
-    match (busy(clues), flush_cost(clues)) {
-        (Some(busy), cost) if busy >= DISK_BUSY.value => Fits(format!(
-            "the disk was busy {:.0} % of the time{}",
-            busy * 100.0,
-            cost.map_or(String::new(), |c| format!(", a flush took {:.2} times as long", c.times))
-        )),
-        (_, Some(cost)) if cost.times > SAME_COST.value => {
-            Fits(format!("a flush took {:.2} times as long", cost.times))
+    let (busy, cost) = (clues.a_second("disk.busy.seconds"), flush_cost(clues));
+    let flush = cost.map_or(String::new(), |cost| format!("a flush took {:.2} times as long", cost.times));
+    match (busy, cost) {
+        (Some(busy), cost) if busy >= DISK_BUSY.value => {
+            let separator = if cost.is_some() { ", " } else { "" };
+            Fits(format!("the disk was busy {:.0} % of the time{separator}{flush}", busy * 100.0))
         }
-        (_, Some(cost)) => {
-            growth::against(format!("a flush took {:.2} times as long", cost.times), cost.at_most <= SAME_COST.value)
-        }
+        (_, Some(cost)) if cost.times > SAME_COST.value => Fits(flush),
+        (_, Some(cost)) => growth::against(flush, cost.at_most <= SAME_COST.value),
         // A time has no events: that it was short clears only where it was next to none.
         (Some(busy), None) => {
             growth::against(format!("the disk was busy {:.0} % of the time only", busy * 100.0), busy < DISK_IDLE.value)
@@ -155,17 +147,13 @@ fn not_let_in(clues: &Clues) -> Option<String> {
     let (clients, each) = (clues.total("connecting.mean")?, clues.per_transaction("elapsed.seconds")?);
     let waited = Pair { fast: clients.fast * each.fast, slow: clients.slow * each.slow };
     let overflows = clues.total("tcp.listen_overflows").is_some_and(|p| p.slow > p.fast);
-    let full =
-        || Some(clues.total("accept.queue.max")?.slow >= clues.total("accept.backlog").filter(|b| b.slow > 0.0)?.slow);
+    let backlog = clues.total("accept.backlog").filter(|b| b.slow > 0.0);
+    let full = backlog.zip(clues.total("accept.queue.max")).is_some_and(|(may, most)| most.slow >= may.slow);
     // A queue that is shorter than the number of clients is full between two looks as well.
-    let short = || {
-        Some(
-            clues.total("accept.backlog").filter(|b| b.slow > 0.0 && b.slow < b.fast)?.slow
-                < clues.total("step.clients")?.slow,
-        )
-    };
+    let shorter = backlog.filter(|may| may.slow < may.fast).zip(clues.total("step.clients"));
+    let short = shorter.is_some_and(|(may, clients)| may.slow < clients.slow);
     let most = waited.more() >= MOST_OF_CHANGE.value * clues.turn().more().max(0.0) && waited.more() > 0.0;
-    (most && (overflows || full() == Some(true) || short() == Some(true))).then(|| {
+    (most && (overflows || full || short)).then(|| {
         format!(
             "clients that wait to be let in, with the listen queue full: {} of a transaction",
             clues.arrow(waited, "seconds")
