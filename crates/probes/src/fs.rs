@@ -226,8 +226,8 @@ const DURABLE: Probe = Probe {
     nature: Nature::Blocks,
     waits_for_device: true,
     depends_on_host: Some(HostDependence::Disk),
-    pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it \
-        has written.",
+    pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that \
+        it has written.",
     variants: || rows("size", [4096]),
     ..FAMILY
 };

@@ -227,8 +227,8 @@ impl Session {
         self.sample(true, || body().map(|(value, seen)| (0, value, seen)))
     }
 
-    /// Takes samples until the slice is over: the nanoseconds of a batch or a value, and whether `body` saw a disturbance.
-    /// After each of those that are `long` it is asked whether the CPU was stolen, else now and then.
+    /// Takes samples until the slice is over: the nanoseconds of a batch or a value, and whether `body` saw a
+    /// disturbance. After each of those that are `long` it is asked whether the CPU was stolen, else now and then.
     fn sample(&mut self, long: bool, mut body: impl FnMut() -> Result<(u64, f64, bool), Stop>) -> Result<(), Stop> {
         let mut pace = Pace::start(self.second_cpu());
         let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());

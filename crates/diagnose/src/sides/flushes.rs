@@ -1,5 +1,5 @@
-//! Flushes of a transaction: how many, what each costs, and what another way to commit leads to besides the wait for the
-//! disk: calls on files that go with it.
+//! Flushes of a transaction: how many, what each costs, and what another way to commit leads to besides the wait for
+//! the disk: calls on files that go with it.
 
 use super::clues::Clues;
 use super::fitting::grew;
