@@ -198,26 +198,20 @@ fn of_a_round_trip(told: &Beside, trip: f64, outside: f64) -> String {
     let network = told.network.map_or(String::new(), |least| {
         format!(", where the network alone takes {} at least", time(least.min(outside)))
     });
+    let share = 100.0 * told.served_mean / trip;
+    let [trip, served, outside] = [trip, told.served_mean, outside].map(time);
     format!(
-        "Of a round trip's {} {by} the service had {} ({:.0} %); {} passed outside of it: in the network, in both \
-         machines' kernels, in the client{network}.",
-        time(trip),
-        time(told.served_mean),
-        100.0 * told.served_mean / trip,
-        time(outside)
+        "Of a round trip's {trip} {by} the service had {served} ({share:.0} %); {outside} passed outside of it: in the \
+         network, in both machines' kernels, in the client{network}."
     )
 }
 
 fn both_rates(rate: f64, mean: f64, paths: &Paths) -> String {
+    let (served, recorded, latency) = (paths.requests() / paths.seconds, recorded(paths), &paths.latency);
+    let [mean, of_served, p50, p99] = [mean, latency.mean, latency.p50, latency.p99].map(time);
     format!(
-        "client: {rate:.0} round trips a second, mean {}; service: {:.0} requests a second{}, mean {}, median {}, 99 % \
-         within {}",
-        time(mean),
-        paths.requests() / paths.seconds,
-        recorded(paths),
-        time(paths.latency.mean),
-        time(paths.latency.p50),
-        time(paths.latency.p99)
+        "client: {rate:.0} round trips a second, mean {mean}; service: {served:.0} requests a second{recorded}, mean \
+         {of_served}, median {p50}, 99 % within {p99}"
     )
 }
 

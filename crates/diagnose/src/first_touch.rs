@@ -80,19 +80,14 @@ fn share_of_call(found: &[Apart]) -> f64 {
 }
 
 fn line(a: &Apart) -> String {
-    let time = |ns: f64| Unit::Nanoseconds.format(ns);
+    let [call, before, after] =
+        [a.call_difference.abs(), a.touching[0], a.touching[1]].map(|ns| Unit::Nanoseconds.format(ns));
+    let Apart { call: times, fault, fault_low, fault_high, .. } = a;
     let more = if a.call_difference < 0.0 { "less" } else { "more" };
     let pages = if a.pages == 1 { "1 page".to_owned() } else { format!("{} pages", a.pages) };
     format!(
-        "{pages}: allocating and freeing costs {} {more} ({:.2} times), touching adds {} → {} ({:.2} times, {:.2} to \
-         {:.2})",
-        time(a.call_difference.abs()),
-        a.call,
-        time(a.touching[0]),
-        time(a.touching[1]),
-        a.fault,
-        a.fault_low,
-        a.fault_high
+        "{pages}: allocating and freeing costs {call} {more} ({times:.2} times), touching adds {before} → {after} \
+         ({fault:.2} times, {fault_low:.2} to {fault_high:.2})"
     )
 }
 

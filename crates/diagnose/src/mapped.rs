@@ -23,15 +23,13 @@ pub fn mapped(readings: &Readings) -> Option<Mapped> {
         return None;
     }
     let untouched = total("mappings.freed_untouched")? + total("mappings.never_touched")?;
-    let share = |of: f64| (of / count).min(1.0);
-    let at_once = share(total("mappings.touched.within.100us")?);
+    let (at_once, other) = (total("mappings.touched.within.100us")?, total("mappings.touched.other_page")?);
+    let [at_once, other, none] = [at_once, other, untouched].map(|of| (of / count).min(1.0));
+    let half = Unit::Nanoseconds.format(total("mappings.touched.after.median.seconds")? * 1e9);
+    let [first, second, third] = [at_once, other, none].map(|share| share * 100.0);
     let sentence = format!(
-        "of {count:.0} anonymous mappings {:.0} % had their first page touched within 100 µs, {:.0} % another page \
-         first, {:.0} % none; half of those that were touched were within {}",
-        at_once * 100.0,
-        share(total("mappings.touched.other_page")?) * 100.0,
-        share(untouched) * 100.0,
-        Unit::Nanoseconds.format(total("mappings.touched.after.median.seconds")? * 1e9)
+        "of {count:.0} anonymous mappings {first:.0} % had their first page touched within 100 µs, {second:.0} % another \
+         page first, {third:.0} % none; half of those that were touched were within {half}"
     );
     Some(Mapped { at_once, sentence })
 }

@@ -298,12 +298,10 @@ fn lock(f: &Facts) -> Option<Verdict> {
         vec![format!("waiting for a lock whose holder works or sleeps is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Lock)));
     if let Some(s) = f.scaling {
+        let (clients, best, kept) = (counted(s.best_clients as u64, "client"), significant(s.best), percent(s.kept));
         evidence.push(format!(
-            "throughput is best with {} ({}/s); with {} it is {} of that",
-            counted(s.best_clients as u64, "client"),
-            significant(s.best),
-            s.most_clients,
-            percent(s.kept)
+            "throughput is best with {clients} ({best}/s); with {} it is {kept} of that",
+            s.most_clients
         ));
     }
     judged(f, Some(share), true, false, evidence)

@@ -148,16 +148,10 @@ fn may_be_lost(f: &Facts) -> Option<String> {
 fn acks_untold(f: &Facts) -> Option<String> {
     let (acks, limit) = (f.delayed_acks?, limit("network.delay"));
     let [low, high] = counts::rate(acks, f.transactions);
-    let of = |n: f64| significant(n);
-    (low <= limit && high > limit).then(|| {
-        format!(
-            "with their interval delayed acknowledgements are {} to {} per transaction, and from {} on they are a \
-             pattern",
-            of(low),
-            of(high),
-            of(limit)
-        )
-    })
+    let untold = low <= limit && high > limit;
+    let [low, high, limit] = [low, high, limit].map(significant);
+    let words = "with their interval delayed acknowledgements are";
+    untold.then(|| format!("{words} {low} to {high} per transaction, and from {limit} on they are a pattern"))
 }
 
 /// Late acknowledgements now and then are usual; one in three transactions is a pattern.

@@ -36,13 +36,11 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         view.items.iter().filter(|i| i.group != Group::CPU && !i.row.descriptor.waits_for_device).collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
     let certain = following as f64 >= MOST_OF_ROWS.value * followers.len() as f64;
+    let (some, all, others, percent) = (slower.len(), rows.len(), followers.len(), factor.exp_m1() * 100.0);
     let mut evidence = vec![format!(
-        "{} of {} user-mode probes are {}, by {:.0} % in the middle; {following} of {} other rows move with them",
-        slower.len(),
-        rows.len(),
-        view.word(),
-        factor.exp_m1() * 100.0,
-        followers.len()
+        "{some} of {all} user-mode probes are {}, by {percent:.0} % in the middle; {following} of {others} other rows \
+         move with them",
+        view.word()
     )];
     evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
     evidence.push(reason);
@@ -79,11 +77,10 @@ fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
 fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
     let apart = |i: &&&Item| matches!(i.row.verdict, Verdict::Slower | Verdict::Faster);
     let others = rows.iter().filter(apart).count().saturating_sub(slower.len());
+    let (some, all, word) = (slower.len(), rows.len(), view.word());
     let mut evidence = vec![format!(
-        "{} of {} user-mode probes are {}, and {others} the other way: which processor is ahead depends on the work",
-        slower.len(),
-        rows.len(),
-        view.word()
+        "{some} of {all} user-mode probes are {word}, and {others} the other way: which processor is ahead depends on the \
+         work"
     )];
     evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
     evidence.extend(view.host_clues(&["processor", "clock"]));

@@ -172,23 +172,16 @@ fn scaling(view: &mut View, curves: &[Clients], total: f64) -> Option<Finding> {
     let mut probes = Vec::new();
     for curve in curves {
         let [Some(from), None] = view.slow_first(curve.base_collapses_from, curve.new_collapses_from) else { continue };
-        let of_slow = |p: &(i64, f64, f64)| view.slow_first(p.1, p.2)[0];
-        let of_fast = |p: &(i64, f64, f64)| view.slow_first(p.1, p.2)[1];
-        let (one, last) = (curve.points.first()?, curve.points.last()?);
+        let (first, last) = (curve.points.first()?, curve.points.last()?);
+        let (one, many, clients) = (view.slow_first(first.1, first.2), view.slow_first(last.1, last.2), last.0);
+        let (probe, [slow, fast]) = (curve.probe, [view.slow.name, view.fast.name]);
         evidence.push(format!(
-            "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from \
-             {:.0}/s to {:.0}/s",
-            curve.probe,
-            view.slow.name,
-            of_slow(one),
-            of_slow(last),
-            last.0,
-            view.fast.name,
-            of_fast(one),
-            of_fast(last)
+            "{probe} on {slow} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {clients}; on \
+             {fast} it goes from {:.0}/s to {:.0}/s",
+            one[0], many[0], one[1], many[1]
         ));
-        evidence.extend(entries_needed(view, [of_slow(one), of_fast(one)], [of_slow(last), of_fast(last)], last.0));
-        probes.push((curve.probe, of_slow(one) / of_fast(one)));
+        evidence.extend(entries_needed(view, one, many, clients));
+        probes.push((probe, one[0] / one[1]));
     }
     if probes.is_empty() {
         return None;

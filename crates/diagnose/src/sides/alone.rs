@@ -67,7 +67,7 @@ pub fn settle(causes: &mut Vec<Finding>, mut unexplained: f64, measured: &[OfCau
         }
         let Some(finding) = causes.iter_mut().find(|f| f.cause == cause) else { continue };
         let before = finding.share;
-        decide(finding, answers, if of_step { Of::Step } else { Of::Probes { unexplained } });
+        decide(finding, answers, (!of_step).then_some(unexplained));
         match of_step {
             // Of a step, what follows from the change has its part by itself: only what is measured adds to it.
             true if finding.status.accuses() => unexplained = unexplained.min(1.0 - finding.share),
@@ -113,19 +113,11 @@ fn made(answers: &[Alone]) -> Option<Made> {
     })
 }
 
-/// What a difference is of.
-#[derive(Clone, Copy)]
-enum Of {
-    /// A workload's step: a change has the share that was measured.
-    Step,
-    /// Probes: a change has no more than the rows that it concerns, or, where nobody knows how much that is, than no
-    /// other cause explains.
-    Probes { unexplained: f64 },
-}
-
 /// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and
-/// none matters.
-fn decide(finding: &mut Finding, answers: &[Alone], of: Of) {
+/// none matters. Of a workload's step a change has the share that was measured; of probes, of whose difference so much
+/// is `unexplained`, no more than the rows that it concerns, or, where nobody knows how much that is, than no other
+/// cause explains.
+fn decide(finding: &mut Finding, answers: &[Alone], unexplained: Option<f64>) {
     let Some(made) = made(answers) else { return };
     if answers.iter().all(|one| one.answer != Answer::NotDone) {
         finding.evidence.retain(|line| line != TOGETHER);
@@ -135,11 +127,11 @@ fn decide(finding: &mut Finding, answers: &[Alone], of: Of) {
     }
     if made.share > 0.0 {
         finding.status = if made.share >= MOST || made.surely { Status::Guilty } else { Status::Suspected };
-        finding.share = match of {
-            Of::Step => made.share.min(1.0),
-            Of::Probes { unexplained } if finding.share == 0.0 => made.share.min(unexplained),
-            Of::Probes { .. } if made.share >= MOST => finding.share,
-            Of::Probes { .. } => finding.share.min(made.share),
+        finding.share = match unexplained {
+            None => made.share.min(1.0),
+            Some(unexplained) if finding.share == 0.0 => made.share.min(unexplained),
+            Some(_) if made.share >= MOST => finding.share,
+            Some(_) => finding.share.min(made.share),
         };
     } else if answers.iter().all(|one| matches!(one.answer, Answer::Nothing | Answer::Against)) {
         finding.status = Status::Cleared;
@@ -173,7 +165,7 @@ mod tests {
     #[test]
     fn an_answer_convicts_and_clears_and_what_was_not_measured_does_neither() {
         let mut convicted = finding();
-        let probes = Of::Probes { unexplained: 0.1 };
+        let probes = Some(0.1);
         decide(&mut convicted, &[alone(4.0, Answer::Decides), alone(1.0, Answer::Nothing)], probes);
         assert_eq!((convicted.status, convicted.share), (Status::Guilty, 0.9));
         assert!(convicted.evidence[0].contains("4 times") && !convicted.evidence.iter().any(|e| e == TOGETHER));
@@ -184,7 +176,7 @@ mod tests {
 
         let mut unknown = finding();
         let not_done = Alone { share: None, least: None, ..alone(1.0, Answer::NotDone) };
-        decide(&mut unknown, &[not_done], Of::Step);
+        decide(&mut unknown, &[not_done], None);
         assert_eq!(unknown, finding());
 
         // Half of it for sure is guilt of half of it; of less than what makes guilty it is a suspicion.
@@ -193,10 +185,10 @@ mod tests {
         assert_eq!((half.status, half.share), (Status::Guilty, 0.5));
         // Between two systems the share was not known before.
         let mut unknown = Finding { share: 0.0, ..finding() };
-        decide(&mut unknown, &[alone(2.0, Answer::Part)], Of::Probes { unexplained: 1.0 });
+        decide(&mut unknown, &[alone(2.0, Answer::Part)], Some(1.0));
         assert_eq!((unknown.status, unknown.share), (Status::Guilty, 0.5));
         let mut little = finding();
-        decide(&mut little, &[alone(1.1, Answer::Part)], Of::Step);
+        decide(&mut little, &[alone(1.1, Answer::Part)], None);
         assert_eq!(little.status, Status::Suspected);
         assert!((little.share - 1.1_f64.ln() / 4.0_f64.ln()).abs() < 1e-9);
     }

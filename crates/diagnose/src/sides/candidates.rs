@@ -234,12 +234,8 @@ impl Case {
         };
         let mut parts = format!("its part of a transaction: {}", clues.arrow(moved, "seconds"));
         if let (Some(low), Some(high)) = (low, high) {
-            parts += &format!(
-                ", {:.0} % ({:.0} to {:.0} %) of the change",
-                share(moved.more() + rest) * 100.0,
-                low * 100.0,
-                high * 100.0
-            );
+            let [part, low, high] = [share(moved.more() + rest), low, high].map(|share| share * 100.0);
+            parts += &format!(", {part:.0} % ({low:.0} to {high:.0} %) of the change");
         }
         let sign = (candidate.sign)(clues);
         let (share, left) = (share(moved.more() + rest), share(free.more() + free_rest));

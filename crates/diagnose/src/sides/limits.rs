@@ -63,29 +63,23 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
         findings.iter().filter(|f| f.status.accuses() && cause(&f.cause).is_none()).map(|f| f.share).sum();
     let unexplained = (unexplained + of_layers).min(1.0);
     for f in findings.iter_mut().filter(|f| f.status == Status::Guilty) {
-        let why = match clues.not_followed() {
-            _ if trust.untrusted.is_some() => {
-                trust.untrusted.as_ref().map(|why| format!("the row is not to be trusted: {why}"))
-            }
+        let why = match (&trust.untrusted, clues.not_followed()) {
+            (Some(why), _) => format!("the row is not to be trusted: {why}"),
             _ if !trust.resolved => {
-                Some("the step is surely slower, and not surely by more than what does not matter".to_owned())
+                "the step is surely slower, and not surely by more than what does not matter".to_owned()
             }
-            None => Some("the record has no followed requests, and no interval of its part".to_owned()),
-            Some(share) if share > TOO_LITTLE_FOLLOWED => Some(format!(
-                "{} of a side's requests' time could not be followed: above {} no cause is guilty",
-                percent(share),
-                percent(TOO_LITTLE_FOLLOWED)
-            )),
-            _ if unexplained > f.share => Some(format!(
-                "nothing that was recorded tells the cause of more of the change, {}",
-                percent(unexplained)
-            )),
-            Some(_) => None,
+            (_, None) => "the record has no followed requests, and no interval of its part".to_owned(),
+            (_, Some(share)) if share > TOO_LITTLE_FOLLOWED => {
+                let [share, most] = [share, TOO_LITTLE_FOLLOWED].map(percent);
+                format!("{share} of a side's requests' time could not be followed: above {most} no cause is guilty")
+            }
+            _ if unexplained > f.share => {
+                format!("nothing that was recorded tells the cause of more of the change, {}", percent(unexplained))
+            }
+            _ => continue,
         };
-        if let Some(why) = why {
-            f.status = Status::Suspected;
-            f.evidence.push(why);
-        }
+        f.status = Status::Suspected;
+        f.evidence.push(why);
     }
 }
 

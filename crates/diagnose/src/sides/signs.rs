@@ -39,11 +39,10 @@ pub(super) fn contention(clues: &Clues) -> Sign {
 /// a CPU and that was taken from it must be larger on the slower side, and large enough to make a good part of the
 /// change.
 pub(super) fn steal(clues: &Clues) -> Sign {
-    let busy = ["cpu.user.seconds", "cpu.system.seconds", "cpu.interrupts.seconds"].map(|name| clues.total(name));
+    let busy = ["cpu.user.seconds", "cpu.system.seconds", "cpu.interrupts.seconds"];
+    let busy = busy.iter().filter_map(|name| clues.total(name)).fold(Pair::of([0.0; 2]), Pair::sum);
     let Some(stolen) = clues.total("cpu.steal.seconds") else { return Unknown };
-    let sum = |side: fn(Pair) -> f64| busy.iter().flatten().map(|p| side(*p)).sum::<f64>();
     let share = |stolen: f64, busy: f64| if stolen > 0.0 { stolen / (stolen + busy) } else { 0.0 };
-    let busy = Pair { fast: sum(|p| p.fast), slow: sum(|p| p.slow) };
     let (fast, slow) = (share(stolen.fast, busy.fast), share(stolen.slow, busy.slow));
     // What was taken is counted in ticks: its ends beside what was left.
     let ticks = clues.in_cpus(stolen, Pair { fast: 1.0, slow: 1.0 });

@@ -123,12 +123,9 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
         }
         needed.extend(would_need(call, cost, after, change));
         seconds += added;
-        fall.predictions.push(format!(
-            "{call}: {before:.1} → {after:.1} calls a transaction at {} → {}: {:+.1} µs",
-            Unit::Nanoseconds.format(cost.base),
-            Unit::Nanoseconds.format(cost.new),
-            added * 1e6
-        ));
+        let ([base, new], micros) = ([cost.base, cost.new].map(|ns| Unit::Nanoseconds.format(ns)), added * 1e6);
+        let calls = format!("{call}: {before:.1} → {after:.1} calls a transaction");
+        fall.predictions.push(format!("{calls} at {base} → {new}: {micros:+.1} µs"));
     }
     if !fall.predictions.is_empty() && change != 0.0 {
         fall.predicted_share = Some(seconds / change);
