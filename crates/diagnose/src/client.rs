@@ -175,9 +175,9 @@ pub fn beside(run: &Run) -> Option<Beside> {
     Some(told)
 }
 
-/// The time of a round trip in the windows by Little's law: each client waits for its answer, then takes as long for the
-/// next request as it does in the rest of the load. Nothing where the windows were like that, or requests come at a rate
-/// that was asked for.
+/// The time of a round trip in the windows by Little's law: each client waits for its answer, then takes as long for
+/// the next request as it does in the rest of the load. Nothing where the windows were like that, or requests come at a
+/// rate that was asked for.
 fn while_watched(params: &Params, mean: f64, rate: f64, served_rate: f64) -> Option<f64> {
     let clients = params.asking().filter(|(n, _)| *n > 0)?.0 as f64;
     let between = (clients / rate - mean).max(0.0);

@@ -28,8 +28,8 @@ pub fn mapped(readings: &Readings) -> Option<Mapped> {
     let half = Unit::Nanoseconds.format(total("mappings.touched.after.median.seconds")? * 1e9);
     let [first, second, third] = [at_once, other, none].map(|share| share * 100.0);
     let sentence = format!(
-        "of {count:.0} anonymous mappings {first:.0} % had their first page touched within 100 µs, {second:.0} % another \
-         page first, {third:.0} % none; half of those that were touched were within {half}"
+        "of {count:.0} anonymous mappings {first:.0} % had their first page touched within 100 µs, {second:.0} % \
+         another page first, {third:.0} % none; half of those that were touched were within {half}"
     );
     Some(Mapped { at_once, sentence })
 }

@@ -79,8 +79,8 @@ fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
     let others = rows.iter().filter(apart).count().saturating_sub(slower.len());
     let (some, all, word) = (slower.len(), rows.len(), view.word());
     let mut evidence = vec![format!(
-        "{some} of {all} user-mode probes are {word}, and {others} the other way: which processor is ahead depends on the \
-         work"
+        "{some} of {all} user-mode probes are {word}, and {others} the other way: which processor is ahead depends on \
+         the work"
     )];
     evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
     evidence.extend(view.host_clues(&["processor", "clock"]));
