@@ -31,11 +31,10 @@ pub fn check(paths: &Paths) -> Option<Check> {
     let warning = |what: &str, off: f64, may: f64| {
         (off.abs() > may).then(|| {
             let way = if off > 0.0 { "above" } else { "below" };
+            let (off, may) = (off.abs() * 100.0, may * 100.0);
             format!(
-                "{what} of the followed requests is {:.1} % {way} the load generator's, more than the {:.0} % that it \
-                 may be: doubt this budget",
-                off.abs() * 100.0,
-                may * 100.0
+                "{what} of the followed requests is {off:.1} % {way} the load generator's, more than the {may:.0} % \
+                 that it may be: doubt this budget"
             )
         })
     };

@@ -68,16 +68,12 @@ fn account(observations: &[Observation]) -> Option<&Observation> {
 /// A sentence: one of the two is something else, or they are not of the same time.
 pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> {
     let Some(theirs) = account(&client.observations) else {
-        return Err(format!(
-            "the run {} is not one of a load generator; `fingerpost load SERVER -o FILE` makes one",
-            client.id
-        ));
+        let id = &client.id;
+        return Err(format!("the run {id} is not one of a load generator; `fingerpost load SERVER -o FILE` makes one"));
     };
     if !server.observations.iter().any(|o| o.workload == SERVICE) {
-        return Err(format!(
-            "the run {} is not one of a running service; `fingerpost explain --port N` makes one",
-            server.id
-        ));
+        let id = &server.id;
+        return Err(format!("the run {id} is not one of a running service; `fingerpost explain --port N` makes one"));
     }
     if !client.complete {
         return Err(format!("the load of the run {} did not end", client.id));

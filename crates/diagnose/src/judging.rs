@@ -135,13 +135,8 @@ pub(super) fn doubted(
 
 /// Why a count does not clear: with its interval it reaches what accuses.
 pub(super) fn reaches(what: &str, high: f64, limit: f64) -> Option<String> {
-    (high >= limit).then(|| {
-        format!(
-            "with its interval {what} may be {}, and {} would accuse: that neither clears nor accuses",
-            significant(high),
-            significant(limit)
-        )
-    })
+    let may = format!("with its interval {what} may be {}", significant(high));
+    (high >= limit).then(|| format!("{may}, and {} would accuse: that neither clears nor accuses", significant(limit)))
 }
 
 /// Why a share does not clear that is less than much by its middle.
@@ -186,10 +181,8 @@ pub(super) fn told_of(
     if is_there && much && v.status == Status::Cleared {
         (v.status, v.share) = (Status::NotJudged, 0.0);
         v.told_of = Some(other);
-        v.evidence.push(format!(
-            "what is waited there is told of {other} ({}): how much would be left without that is not known",
-            cause::label(other)
-        ));
+        let told = format!("what is waited there is told of {other} ({})", cause::label(other));
+        v.evidence.push(format!("{told}: how much would be left without that is not known"));
     }
     Some(v)
 }

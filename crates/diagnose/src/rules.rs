@@ -299,10 +299,8 @@ fn lock(f: &Facts) -> Option<Verdict> {
     evidence.extend(told(f.place(Place::Lock)));
     if let Some(s) = f.scaling {
         let (clients, best, kept) = (counted(s.best_clients as u64, "client"), significant(s.best), percent(s.kept));
-        evidence.push(format!(
-            "throughput is best with {clients} ({best}/s); with {} it is {kept} of that",
-            s.most_clients
-        ));
+        let most = s.most_clients;
+        evidence.push(format!("throughput is best with {clients} ({best}/s); with {most} it is {kept} of that"));
     }
     judged(f, Some(share), true, false, evidence)
 }
@@ -312,10 +310,8 @@ fn query_cache(f: &Facts) -> Option<Verdict> {
         return cleared(vec!["the query cache is off".into()]);
     }
     let share = share_of(f, "app.query_cache")?;
-    let figures = format!(
-        "the query cache is on: one lock that every query passes; waiting for a lock is {} of a request",
-        interval(share)
-    );
+    let waited = format!("waiting for a lock is {} of a request", interval(share));
+    let figures = format!("the query cache is on: one lock that every query passes; {waited}");
     at_most_suspected(
         judged(f, Some(share), true, false, vec![figures]),
         "run it with the query cache off: if the lock goes, it was the cache's",

@@ -293,10 +293,8 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
 const WITH_THE_DISK: [Place; 4] = [Place::Memory, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
 
 pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
-    let faults = f.each("server.faults.minor")?;
-    let figure = format!(
-        "{} minor faults per transaction; what the page size costs shows in a comparison of two runs",
-        significant(faults)
-    );
+    let faults = significant(f.each("server.faults.minor")?);
+    let figure =
+        format!("{faults} minor faults per transaction; what the page size costs shows in a comparison of two runs");
     Some(Verdict { status: Status::NotJudged, share: 0.0, evidence: vec![figure], told_of: None })
 }

@@ -101,21 +101,16 @@ fn not_followed(parts: &[SlowPart], wholes: [f64; 3]) -> SlowPart {
 }
 
 fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String {
-    let time = Unit::Nanoseconds.format(slow * 1e9);
-    let times = slow / middle;
-    let head = format!(
-        "The slowest 1 % ({time}, {} times the median)",
-        if times >= 3.0 { format!("{times:.0}") } else { format!("{times:.1}") }
-    );
+    let (time, times) = (Unit::Nanoseconds.format(slow * 1e9), slow / middle);
+    let told = if times >= 3.0 { format!("{times:.0}") } else { format!("{times:.1}") };
+    let head = format!("The slowest 1 % ({time}, {told} times the median)");
     if times < LIKE_THE_OTHERS {
         return format!("{head} are like the others.");
     }
     let large: Vec<&SlowPart> = parts.iter().filter(|p| p.of_difference >= WORTH_SAYING).take(2).collect();
     if large.is_empty() {
-        return format!(
-            "{head} differ in many things, each of them less than {:.0} % of the difference.",
-            WORTH_SAYING * 100.0
-        );
+        let least = WORTH_SAYING * 100.0;
+        return format!("{head} differ in many things, each of them less than {least:.0} % of the difference.");
     }
     let doing = |p: &SlowPart| wording::doing_of(paths, p.layer, &p.component, |l| l.slow.seconds - l.middle.seconds);
     let told: Vec<String> =

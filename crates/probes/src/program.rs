@@ -83,10 +83,8 @@ pub fn tiny(dir: &Path) -> Result<PathBuf, Stop> {
         .and_then(|mut file| file.write_all(&tiny_elf(machine, code)));
     written.map_err(|e| Stop::Fail(format!("cannot write the program {}: {e}", path.display())))?;
     if !executable(&path) {
-        return Err(Stop::Skip(format!(
-            "programs may not be executed in {}: its file system is mounted noexec",
-            dir.display()
-        )));
+        let dir = dir.display();
+        return Err(Stop::Skip(format!("programs may not be executed in {dir}: its file system is mounted noexec")));
     }
     Ok(path)
 }

@@ -108,10 +108,8 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     }
     let factor = (fast / slow).ln();
     let share = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor }) / total;
-    let evidence = vec![format!(
-        "the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs",
-        names.0
-    )];
+    let slower = format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz", names.0);
+    let evidence = vec![format!("{slower}, and nothing else is known of the CPUs")];
     Some(Finding::new("cpu.speed", Layer::Cpu, Status::Suspected, share, evidence))
 }
 

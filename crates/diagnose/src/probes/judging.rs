@@ -83,11 +83,10 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     if amounts.len() < LEAST_CALLS || (like as f64) < MOST_OF_ROWS.value * amounts.len() as f64 || middle <= 0.0 {
         return None;
     }
+    let (all, word) = (amounts.len(), view.word());
     let mut evidence = vec![format!(
-        "{like} of {} system calls are {} by a similar time: {middle:.0} ns for each entry into the kernel in the \
-         median, {extra:.0} ns for the null call",
-        amounts.len(),
-        view.word()
+        "{like} of {all} system calls are {word} by a similar time: {middle:.0} ns for each entry into the kernel in \
+         the median, {extra:.0} ns for the null call"
     )];
     evidence.push(null.row.words());
     let settings = machines::KERNEL_SETTINGS[0];
@@ -209,16 +208,12 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
     if each <= 0.0 || !under_load.is_finite() || under_load <= alone {
         return None;
     }
+    let ([one_ms, many_ms], ns) = ([alone, under_load].map(|seconds| seconds * 1e3), each * 1e9);
+    let ([one, many], most) = ([alone, under_load].map(|seconds| seconds / each), alone / under_load * 100.0);
     Some(format!(
-        "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry \
-         into the kernel that would need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, \
-         slower entries explain at most {:.0} % of it",
-        alone * 1e3,
-        under_load * 1e3,
-        each * 1e9,
-        alone / each,
-        under_load / each,
-        alone / under_load * 100.0
+        "a transaction is {one_ms:.2} ms longer with one client and {many_ms:.1} ms with {clients}: at {ns:.0} ns more \
+         for each entry into the kernel that would need {one:.0} entries and {many:.0}; as it makes no more of them \
+         with {clients} clients, slower entries explain at most {most:.0} % of it"
     ))
 }
 

@@ -17,10 +17,8 @@ pub(super) fn why_not(high: Option<f64>, unseen: f64, not_followed: Option<f64>)
         );
     };
     if not_followed > TOO_LITTLE_FOLLOWED {
-        return Some(format!(
-            "{} of a side's requests' time could not be followed, and may have been this",
-            percent(not_followed)
-        ));
+        let unseen = percent(not_followed);
+        return Some(format!("{unseen} of a side's requests' time could not be followed, and may have been this"));
     }
     let most = (high + unseen).min(1.0);
     (most >= GUILTY).then(|| {

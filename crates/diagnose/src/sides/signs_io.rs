@@ -108,12 +108,9 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     let of_change = |more: f64| if change > 0.0 { more.max(0.0) * each / change } else { 0.0 };
     let part = of_change(pair.more());
     let counted = clues.growth(name);
-    let text = format!(
-        "{words}: {} a transaction, at {} each {:.0} % of what a transaction takes longer",
-        clues.arrow(pair, name),
-        quantity(each, "seconds"),
-        (part * 100.0).min(100.0)
-    );
+    let (count, cost, percent) = (clues.arrow(pair, name), quantity(each, "seconds"), (part * 100.0).min(100.0));
+    let text =
+        format!("{words}: {count} a transaction, at {cost} each {percent:.0} % of what a transaction takes longer");
     match part {
         most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST_OF_CHANGE.value => {
             // What held these transactions up is counted whole, however likely it was: that another run may have had
@@ -154,10 +151,8 @@ fn not_let_in(clues: &Clues) -> Option<String> {
     let short = shorter.is_some_and(|(may, clients)| may.slow < clients.slow);
     let most = waited.more() >= MOST_OF_CHANGE.value * clues.turn().more().max(0.0) && waited.more() > 0.0;
     (most && (overflows || full || short)).then(|| {
-        format!(
-            "clients that wait to be let in, with the listen queue full: {} of a transaction",
-            clues.arrow(waited, "seconds")
-        )
+        let waited = clues.arrow(waited, "seconds");
+        format!("clients that wait to be let in, with the listen queue full: {waited} of a transaction")
     })
 }
 

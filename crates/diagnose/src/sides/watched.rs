@@ -28,19 +28,15 @@ fn link(o: &Observation) -> Option<Finding> {
 fn busy(o: &Observation) -> Option<Finding> {
     let get = |name: &str| o.totals.get(name).copied();
     let (low, high, all) = (get("cpu.used.low")?, get("cpu.used.high")?, get("cpu.count").filter(|n| *n > 0.0)?);
-    let text = format!(
-        "under {} {low:.2} to {high:.2} of {all:.0} CPUs were busy: the load was enough for the server",
-        o.workload
-    );
+    let of = &o.workload;
+    let text =
+        format!("under {of} {low:.2} to {high:.2} of {all:.0} CPUs were busy: the load was enough for the server");
     (low / all >= CPUS_BUSY.value).then(|| Finding::cleared("client.saturated", Layer::Client, text))
 }
 
 fn writes(o: &Observation) -> Option<Finding> {
     let written = o.totals.get("disk.written.bytes_s").copied()?;
-    let text = format!(
-        "under {} at most {:.0} kB/s were written: neither writing nor flushing holds it back",
-        o.workload,
-        written / 1e3
-    );
+    let (of, rate) = (&o.workload, written / 1e3);
+    let text = format!("under {of} at most {rate:.0} kB/s were written: neither writing nor flushing holds it back");
     (written < WRITES_FREE.value).then(|| Finding::cleared("storage.durability", Layer::Storage, text))
 }

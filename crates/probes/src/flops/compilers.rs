@@ -192,11 +192,10 @@ fn run_compiler(compiler: &Compiler, cflags: &str, source: &Path, program: &Path
         Some(status) => Err(first_error(&String::from_utf8_lossy(&output.stderr), source).unwrap_or_else(|| {
             format!("the compiler {} ended with {status} and made no program", compiler.file.display())
         })),
-        None => Err(format!(
-            "the compiler {} did not end within {} s and was killed",
-            compiler.file.display(),
-            DEADLINE.as_secs()
-        )),
+        None => {
+            let (file, seconds) = (compiler.file.display(), DEADLINE.as_secs());
+            Err(format!("the compiler {file} did not end within {seconds} s and was killed"))
+        }
     }
 }
 

@@ -271,10 +271,8 @@ impl Way {
 fn peak(s: &mut Session) -> Result<(), Stop> {
     let kind = s.word("kind", &KINDS)?;
     let Some(way) = machine::ways().into_iter().find(|way| way.kind == kind) else {
-        return Err(Stop::Skip(format!(
-            "this CPU has no {}, or there is no assembly for it here",
-            kind.replace('_', " ")
-        )));
+        let kind = kind.replace('_', " ");
+        return Err(Stop::Skip(format!("this CPU has no {kind}, or there is no assembly for it here")));
     };
     s.work_per_op(way.flops(TURNS));
     s.repeat(|| way.run_checked(TURNS))?;

@@ -118,10 +118,8 @@ fn latency(s: &mut Session) -> Result<(), Stop> {
     };
     let lines = Lines { stride, count: size / stride };
     if size as u64 > memory_limit() / 2 {
-        return Err(Stop::Skip(format!(
-            "needs {} MiB of memory, which is more than half of what there is",
-            size >> 20
-        )));
+        let mib = size >> 20;
+        return Err(Stop::Skip(format!("needs {mib} MiB of memory, which is more than half of what there is")));
     }
     if !stride.is_multiple_of(8) || lines.count < 2 || lines.count > u32::MAX as usize {
         return Err(Stop::Fail(format!(

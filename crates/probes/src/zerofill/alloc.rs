@@ -57,9 +57,9 @@ fn huge_pages_for(bytes: usize, meminfo: &str) -> Result<usize, String> {
     };
     let needed = bytes.div_ceil(kib << 10);
     if free < needed {
+        let needed = needed.max(16);
         return Err(format!(
-            "needs reserved huge pages, and {free} are free: as root, sysctl vm.nr_hugepages={}",
-            needed.max(16)
+            "needs reserved huge pages, and {free} are free: as root, sysctl vm.nr_hugepages={needed}"
         ));
     }
     Ok(kib << 10)

@@ -239,9 +239,9 @@ fn symbols() -> Result<Symbols, Stop> {
 /// Samples of a loop that are enough to say something, and show faults.
 fn sound(samples: Tally) -> Result<Tally, Stop> {
     if samples.all < MIN_SAMPLES {
+        let all = samples.all;
         return Err(Stop::Skip(format!(
-            "the kernel gave {} samples only; is kernel.perf_event_max_sample_rate low?",
-            samples.all
+            "the kernel gave {all} samples only; is kernel.perf_event_max_sample_rate low?"
         )));
     }
     if samples.fault == 0 {
