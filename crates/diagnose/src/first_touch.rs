@@ -44,24 +44,21 @@ pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, 
     let by_factor = causes.iter().position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
     match by_factor {
         Some(at) => {
-            let whole = causes.remove(at);
-            causes.insert(at, Finding::new(MAPPING, Layer::Memory, whole.status, whole.share * share, lines.clone()));
+            let whole = causes[at].clone();
+            causes[at] = Finding::new(MAPPING, Layer::Memory, whole.status, whole.share * share, lines.clone());
+            let rest = whole.share * (1.0 - share);
             if !faults {
-                *unexplained = (*unexplained + whole.share * (1.0 - share)).min(1.0);
+                *unexplained = (*unexplained + rest).min(1.0);
             } else {
                 let cause = if whole.cause == FAULT { FIRST_TOUCH.to_owned() } else { whole.cause.clone() };
-                causes.insert(
-                    at + 1,
-                    Finding { cause, share: whole.share * (1.0 - share), evidence: lines.clone(), ..whole },
-                );
+                causes.insert(at + 1, Finding { cause, share: rest, evidence: lines.clone(), ..whole });
             }
         }
         // What was changed is named already: the arithmetic says what it moves.
-        None => causes
-            .iter_mut()
-            .filter(|f| f.status != Status::Cleared)
-            .take(1)
-            .for_each(|f| f.evidence.extend(lines.clone())),
+        None => {
+            let named = causes.iter_mut().find(|f| f.status != Status::Cleared);
+            named.into_iter().for_each(|f| f.evidence.extend(lines.clone()));
+        }
     }
     if !faults && causes.iter().all(|f| f.cause != FAULT) {
         causes.push(Finding::new(FIRST_TOUCH, Layer::Memory, Status::Cleared, 0.0, lines));

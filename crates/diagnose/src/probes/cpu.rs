@@ -1,5 +1,6 @@
 //! Everything slower in proportion: the CPU's speed, its mitigations, or the host under a guest.
 
+use fingerpost_record::cause::cause;
 use fingerpost_record::cause::thresholds::{MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS};
 use fingerpost_record::{Finding, Layer, Status};
 
@@ -31,7 +32,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     let mut logs: Vec<f64> = slower.iter().map(|i| i.log).collect();
     logs.sort_by(f64::total_cmp);
     let factor = logs[logs.len() / 2];
-    let (cause, layer, reason) = which(view, &slower);
+    let (name, reason) = which(view, &slower);
     let followers: Vec<&Item> =
         view.items.iter().filter(|i| i.group != Group::CPU && !i.row.descriptor.waits_for_device).collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
@@ -59,7 +60,8 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     let cpu_rows = view.claim(|i| if i.group == Group::CPU { i.left } else { 0.0 });
     let rest = view.claim(|i| if i.row.descriptor.waits_for_device { 0.0 } else { factor });
     let status = if certain && !built_anew { Status::Guilty } else { Status::Suspected };
-    vec![Finding::new(cause, layer, status, (cpu_rows + rest) / total, evidence)]
+    let layer = cause(name).map_or(Layer::Cpu, |entry| entry.layer);
+    vec![Finding::new(name, layer, status, (cpu_rows + rest) / total, evidence)]
 }
 
 fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
@@ -97,12 +99,8 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     }
     let names = (view.slow.name, view.fast.name);
     if slow >= fast * (1.0 - SAME_COUNTERS.value) {
-        let faster = slow / fast - 1.0;
-        let how = if faster > SAME_COUNTERS.value {
-            format!("{:.0} % faster than that", faster * 100.0)
-        } else {
-            "as fast as that".into()
-        };
+        let faster = Some(slow / fast - 1.0).filter(|faster| *faster > SAME_COUNTERS.value);
+        let how = faster.map_or("as fast as that".into(), |f| format!("{:.0} % faster than that", f * 100.0));
         let why = format!("the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)", names.0, names.1);
         return Some(Finding::cleared("cpu.speed", Layer::Cpu, why));
     }
@@ -114,7 +112,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
 }
 
 /// Which of the proportional causes the counters and the hosts speak for.
-fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
+fn which(view: &View, rows: &[&Item]) -> (&'static str, String) {
     let median = |name: &str| {
         let mut v: Vec<f64> = rows
             .iter()
@@ -127,34 +125,25 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
     let steal =
         |side: Evidence| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
     let (slow, fast) = (steal(view.slow), steal(view.fast));
+    let differs = |what: &[&str]| !view.host_clues(what).is_empty();
+    let mitigations_alone = || differs(&["mitigations", TASK_MITIGATIONS]) && !differs(&["processor", "clock"]);
     match (median("instructions_user"), median("cycles_user")) {
-        (Some(instructions), _) if instructions > 1.0 + SAME_COUNTERS.value => (
-            "app.work",
-            Layer::Application,
-            format!("the probes execute {instructions:.2} times the instructions: another build, not another CPU"),
-        ),
-        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => (
-            "cpu.mitigation",
-            Layer::Cpu,
-            format!("the instructions are the same, the cycles {cycles:.2} times as many"),
-        ),
-        _ if slow > fast + MORE_STOLEN_SECONDS.value => (
-            "host.steal",
-            Layer::Host,
-            format!("the hypervisor took {slow:.1} s from the slower run and {fast:.1} s from the other"),
-        ),
-        (Some(_), Some(_)) => {
-            ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into())
+        (Some(instructions), _) if instructions > 1.0 + SAME_COUNTERS.value => {
+            let times = format!("the probes execute {instructions:.2} times the instructions");
+            ("app.work", format!("{times}: another build, not another CPU"))
         }
-        _ if !view.host_clues(&["mitigations", TASK_MITIGATIONS]).is_empty()
-            && view.host_clues(&["processor", "clock"]).is_empty() =>
-        {
-            (
-                "cpu.mitigation",
-                Layer::Cpu,
-                "the processor is the same and its mitigations differ; there are no counters to tell more".into(),
-            )
+        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => {
+            ("cpu.mitigation", format!("the instructions are the same, the cycles {cycles:.2} times as many"))
         }
-        _ => ("cpu.speed", Layer::Cpu, "there are no counters to tell more".into()),
+        _ if slow > fast + MORE_STOLEN_SECONDS.value => {
+            let took = format!("the hypervisor took {slow:.1} s from the slower run");
+            ("host.steal", format!("{took} and {fast:.1} s from the other"))
+        }
+        (Some(_), Some(_)) => ("cpu.speed", "instructions and cycles are the same, each takes longer".into()),
+        _ if mitigations_alone() => {
+            let same = "the processor is the same and its mitigations differ; there are no counters to tell more";
+            ("cpu.mitigation", same.into())
+        }
+        _ => ("cpu.speed", "there are no counters to tell more".into()),
     }
 }
