@@ -14,25 +14,49 @@ use crate::system::done;
 /// Without this the kernel's fault-around makes a process of this binary look, and in part be, a MiB larger than its
 /// loop needs.
 pub fn forget_program_text() {
-    let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
-    let Some(program) = fs::read_link("/proc/self/exe").ok().and_then(|p| p.to_str().map(str::to_owned)) else {
-        return;
-    };
-    for (start, length) in read_only_ranges(&maps, &program) {
+    // Relocated constants (`r--p` after the loader has written to them) would lose their relocations, so only
+    // executable mappings and, in a program that is not relocated, none else count.
+    for (start, length) in program(|rights| rights == "r-xp").unwrap_or_default() {
         // SAFETY: the range is a private file mapping that cannot be written, so its pages hold what the file holds and
         // are read from it again when touched, the ones that are executing now included.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
 }
 
-/// The mappings of a file that cannot have been written: start and length of each. Relocated constants (`r--p` after
-/// the loader has written to them) would lose their relocations, so only executable mappings and, in a program that is
-/// not relocated, none else count.
-fn read_only_ranges(maps: &str, program: &str) -> Vec<(usize, usize)> {
+/// Brings the whole program into this process's page tables, its code, its constants and its data.
+///
+/// The kernel charges a page of a file to the control group whose process has it read, and with it all that is read
+/// ahead around it, which at one fault may be several MiB (`read_ahead_kb` of the device). After this nothing of the
+/// program is read any more, not even after the kernel's caches were dropped, as what a process has mapped stays in
+/// them. A group that the process enters then is charged for what it works on, however large the program is.
+///
+/// # Errors
+/// The kernel does not say what is mapped.
+pub fn load_program() -> io::Result<()> {
+    /// The smallest page of any architecture.
+    const PAGE: usize = 4096;
+    for (start, length) in program(|rights| rights.starts_with('r'))? {
+        // Linux 5.14 has advice for this; a touch does it in every kernel.
+        for at in (start..start + length).step_by(PAGE) {
+            // SAFETY: the byte lies in a mapping of the program's own file that can be read. It is never unmapped, and
+            // the kernel lets nobody cut off the file of a running program.
+            unsafe { std::ptr::with_exposed_provenance::<u8>(at).read_volatile() };
+        }
+    }
+    Ok(())
+}
+
+/// Start and length of each mapping of the program's file whose rights are among the wanted.
+fn program(wanted: impl Fn(&str) -> bool) -> io::Result<Vec<(usize, usize)>> {
+    let program = fs::read_link("/proc/self/exe")?;
+    Ok(ranges(&fs::read_to_string("/proc/self/maps")?, &program.to_string_lossy(), wanted))
+}
+
+fn ranges(maps: &str, program: &str, wanted: impl Fn(&str) -> bool) -> Vec<(usize, usize)> {
     let parse = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (range, rights) = (words.next()?, words.next()?);
-        if rights != "r-xp" || !line.ends_with(program) {
+        if !wanted(rights) || !line.ends_with(program) {
             return None;
         }
         let (start, end) = range.split_once('-')?;
@@ -125,12 +149,26 @@ mod tests {
                     00700000-00710000 rw-p 00300000 fe:00 11 /usr/bin/x\n\
                     7f0000000000-7f0000001000 r-xp 00000000 fe:00 12 /usr/lib/y\n\
                     7ffc00000000-7ffc00001000 r-xp 00000000 00:00 0 [vdso]\nnonsense\n";
-        assert_eq!(read_only_ranges(maps, "/usr/bin/x"), [(0x500000, 0x200000)]);
+        assert_eq!(ranges(maps, "/usr/bin/x", |rights| rights == "r-xp"), [(0x500000, 0x200000)]);
     }
 
     #[test]
-    fn the_program_goes_on_without_its_text() {
+    fn the_program_goes_on_without_its_text_and_has_it_whole_when_it_is_loaded() {
         forget_program_text();
         assert_eq!((1..=10).sum::<i32>(), 55);
+        let code = program(|rights| rights == "r-xp").unwrap();
+        let bytes: usize = code.iter().map(|(_, length)| length).sum();
+        let mapped = || -> usize {
+            let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
+            let of = |start: &usize| {
+                let from = smaps.find(&format!("{start:08x}-")).unwrap();
+                let kb = smaps[from..].lines().find_map(|line| line.strip_prefix("Rss:")?.strip_suffix("kB")).unwrap();
+                kb.trim().parse::<usize>().unwrap() << 10
+            };
+            code.iter().map(|(start, _)| of(start)).sum()
+        };
+        assert!(bytes > 0 && mapped() < bytes);
+        load_program().unwrap();
+        assert_eq!(mapped(), bytes);
     }
 }

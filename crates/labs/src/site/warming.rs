@@ -97,7 +97,12 @@ impl Course<'_, '_, '_> {
 
 /// Puts a reader where its memory is limited, and has it open its store anew there, with what the kernel knew of it
 /// forgotten.
+///
+/// Of the program it has everything before. Else what it had not run yet would be read from the disk within the first
+/// rounds, with megabytes around it, and be counted and limited as memory that the store takes: 7.7 of 8 MiB with a
+/// program of 50 MB on a device that reads 8 MiB ahead.
 fn begin(reader: &mut Reader, start: &Start) -> Result<(), LabError> {
+    reader.ask("load-program")?;
     // Pages that a process has mapped stay in memory, so the database is closed before.
     reader.ask("close")?;
     if let Some(memory_group) = &start.memory_group {

@@ -130,6 +130,9 @@ impl State {
             |i: usize| words.get(i).and_then(|w| w.parse::<u64>().ok()).ok_or_else(|| format!("“{line}” is no order"));
         match words[0] {
             "warm" => self.check(0..self.pages.len()).map(|_| "ok".to_owned()),
+            "load-program" => fingerpost_sys::memory::load_program()
+                .map(|()| "ok".to_owned())
+                .map_err(|e| format!("its program cannot be brought into memory: {e}")),
             "close" => {
                 self.contestant = None;
                 Ok("ok".to_owned())

@@ -86,8 +86,9 @@ pub struct Warming {
     pub memory: [Memory; 2],
 }
 
-/// The counters of a process that begins with nothing loaded: the bytes of memory that its control group had after the
-/// last round, page cache included; and how often the group's limit was met.
+/// The counters of a process that begins with nothing of its store loaded: the bytes of memory that its control group
+/// had after the last round, page cache included, without its program and what else it had when it entered the group;
+/// and how often the group's limit was met.
 pub const MEMORY: &str = "memory_bytes";
 /// See [`MEMORY`].
 pub const MET: &str = "memory_limit_met";
