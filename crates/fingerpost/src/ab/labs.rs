@@ -66,13 +66,11 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch) -> anyhow::Result<[Run;
     let begun = Instant::now();
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
     let mut course = Interleaved::new(2, Order::seeded(*seed), extent(subject.options));
-    while let Some(Turn { step: side, round, first, .. }) =
-        course.next_within(begun.elapsed(), stop.load(Ordering::Relaxed))
-    {
-        // With no figure on either side after as many turns as an interval needs, more of them would only repeat that.
-        if first && round == LEAST_TURNS && turns.iter().all(|runs| without_figures(runs)) {
+    while let Some(turn) = course.next_within(begun.elapsed(), stop.load(Ordering::Relaxed)) {
+        if turn.first && is_in_vain(turn.round, &turns) {
             break;
         }
+        let Turn { step: side, round, .. } = turn;
         let share = begun.elapsed().as_secs_f64() / budget.as_secs_f64();
         progress.show(&format!("turn {} of {}, side {}", round + 1, subject.lab.name, NAMES[side]), share);
         switch.set(side).map_err(anyhow::Error::msg)?;
@@ -84,6 +82,12 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch) -> anyhow::Result<[Run;
     turns.iter_mut().for_each(|side| side.truncate(pairs));
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
     Ok([merge(&turns[0]), merge(&turns[1])])
+}
+
+/// Whether a side has no figure after as many turns as an interval needs. Then there is nothing to compare, and more
+/// turns would only repeat that.
+fn is_in_vain(turns: usize, runs: &[Vec<Run>; 2]) -> bool {
+    turns == LEAST_TURNS && runs.iter().any(|side| without_figures(side))
 }
 
 /// Whether no row of these runs has a figure.
@@ -107,7 +111,7 @@ fn stretch_by_stretch(subject: &Subject, dir: &Path) -> anyhow::Result<[Run; 2]>
     let Options { seed, budget, .. } = *options;
     let ((a, to_a), (b, to_b)) = (turns::ends()?, turns::ends()?);
     let begun = Instant::now();
-    // Where one breaks off, the other has nothing to be beside.
+    // Where one breaks off or comes to no figure, the other has nothing to be beside.
     let broken = AtomicBool::new(false);
     let results = std::thread::scope(|scope| {
         let started = [(0, to_a), (1, to_b)].map(|(side, input)| {
@@ -115,7 +119,8 @@ fn stretch_by_stretch(subject: &Subject, dir: &Path) -> anyhow::Result<[Run; 2]>
             let broken = &broken;
             scope.spawn(move || {
                 let run = one_run(subject, side, budget / 2, &file, Some(input));
-                broken.fetch_or(run.is_err(), Ordering::Relaxed);
+                let nothing = run.as_ref().map_or(true, |run| without_figures(std::slice::from_ref(run)));
+                broken.fetch_or(nothing, Ordering::Relaxed);
                 run
             })
         });
@@ -287,6 +292,18 @@ mod tests {
         row.processes =
             vec![Process { value: Some(value), samples: vec![value - 1.0, value + 1.0], ..Process::default() }];
         Run { measurements: vec![row], ..Run::default() }
+    }
+
+    #[test]
+    fn a_side_without_a_figure_in_three_turns_makes_more_of_them_vain() {
+        let none = || Run {
+            measurements: vec![Measurement { estimate: None, ..turn(1.0).measurements.remove(0) }],
+            ..Run::default()
+        };
+        let (some, without) = (vec![turn(1.0), none(), none()], vec![none(), none(), none()]);
+        let is_vain = |a: &Vec<Run>, b: &Vec<Run>, turns| is_in_vain(turns, &[a.clone(), b.clone()]);
+        assert!(is_vain(&without, &without, 3) && is_vain(&some, &without, 3) && is_vain(&without, &some, 3));
+        assert!(!is_vain(&some, &some, 3) && !is_vain(&some, &without, 2), "one figure, or too few turns to tell");
     }
 
     #[test]

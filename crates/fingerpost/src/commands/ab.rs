@@ -130,16 +130,32 @@ pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
 /// Measures both sides and puts them side by side.
 pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<([Run; 2], Comparison)> {
     let runs = measure(args, planned, stop)?;
-    if ab::labs::without_figures(&runs) {
-        let why = runs
-            .iter()
-            .flat_map(|r| &r.measurements)
-            .find_map(|m| m.reason.clone())
-            .unwrap_or("no pair was finished".into());
+    if let Some(why) = nothing_to_compare(&args.name, &runs, &planned.settings) {
         anyhow::bail!("there is nothing to compare: {why}");
     }
     let comparison = pair::compare(&runs, &planned.settings, args.threshold);
     Ok((runs, comparison))
+}
+
+/// Why runs cannot be put side by side that have no figure on both sides, or on one of them when all was measured.
+fn nothing_to_compare(name: &str, runs: &[Run; 2], settings: &[Setting; 2]) -> Option<String> {
+    let why = |runs: &[Run]| runs.iter().flat_map(|r| &r.measurements).find_map(|m| m.reason.clone());
+    let without = runs.each_ref().map(|run| ab::labs::without_figures(std::slice::from_ref(run)));
+    let side = match without {
+        [false, false] => return None,
+        [true, true] => return Some(why(runs).unwrap_or("no pair was finished".into())),
+        // What was measured until it was interrupted is told as ever.
+        _ if runs.iter().any(|run| !run.complete) => return None,
+        [true, false] => 0,
+        [false, true] => 1,
+    };
+    Some(format!(
+        "side {} ({}) gives no figure; see that `fingerpost run {name}` gives one with these settings, then compare \
+         again: {}",
+        ab::NAMES[side],
+        settings[side].title(),
+        why(&runs[side..=side]).unwrap_or("it was not measured".into())
+    ))
 }
 
 /// The rows of both sides, or the lab.

@@ -110,6 +110,19 @@ fn a_server_that_gives_no_figure_is_told_after_a_few_turns() {
     });
 }
 
+/// The other is not measured any longer then, for which there would be five minutes.
+#[test]
+fn a_side_that_gives_no_figure_is_named() {
+    let home = Home::with(&[]);
+    // Nobody listens there.
+    let url = "url=mysql://root@127.0.0.1:1/x";
+    let said = home.says(&["ab", "database", "--a", "synchronous=off", "--b", url, "--budget", "600", "--quiet"]);
+    let begins = format!("fingerpost: there is nothing to compare: side B ({url}) gives no figure; ");
+    let says = "see that `fingerpost run database` gives one with these settings, then compare again: the database “x”";
+    assert!(said.err.starts_with(&begins) && said.err.contains(says), "{}", said.err);
+    assert_eq!((said.status, kept(&home).len(), said.out.as_str()), (3, 0, ""));
+}
+
 #[test]
 fn settings_that_cannot_work_are_refused() {
     let home = Home::with(&[]);
