@@ -8,7 +8,7 @@ use fingerpost_labs::Listed;
 use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
-use super::serve_guard;
+use super::serve_guard::{self, Served};
 use crate::exit::{Done, say, usage};
 use crate::{conduct, definitions, inner, output, timings};
 
@@ -53,7 +53,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let address = page.address()?;
     output::write(|out| writeln!(out, "{address}"))?;
     say("open this address in a browser on this machine; Ctrl-C ends");
-    serve_guard::guarded(&page, &stop)
+    let served = Served { what: "page", lost: "; a measurement that it had begun has ended" };
+    serve_guard::guarded(&served, &stop, |command, again| page.start(command, again))
 }
 
 /// Where this program is, which measures for the page.

@@ -1,8 +1,9 @@
-//! The page is served in a process of its own, which is started again when a panic ended it: a defect ends the answers
-//! that are being made, not the page.
+//! The page, or a site that is a directory, is served in a process of its own, which is started again when a panic
+//! ended it: a defect ends the answers that are being made, not the page.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::exit::{Done, say};
 use crate::{conduct, defect, inner};
 
 /// The name of the inner process.
-pub const INSIDE: &str = "fingerpost-page-inside";
+pub const INSIDE: &str = "fingerpost-serve-inside";
 /// The inner process is started again so often within [`WITHIN`].
 const STARTS: usize = 10;
 const WITHIN: Duration = Duration::from_secs(60);
@@ -29,12 +30,29 @@ pub fn serve(options: Options) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// Has the page served until `stop` is set.
-pub fn guarded(page: &Page, stop: &AtomicBool) -> anyhow::Result<Done> {
+/// What an inner process serves, in sentences, and what ends with it when it breaks off.
+pub struct Served {
+    /// The page, or the site.
+    pub what: &'static str,
+    /// Nothing, or a part of the sentence.
+    pub lost: &'static str,
+}
+
+/// Has it served until `stop` is set, by processes that `start` starts by the command that it is given; it is told
+/// whether one broke off before.
+pub fn guarded(
+    served: &Served,
+    stop: &AtomicBool,
+    start: impl Fn(&mut Command, bool) -> io::Result<Child>,
+) -> anyhow::Result<Done> {
+    let Served { what, lost } = served;
     let mut starts: Vec<Instant> = Vec::new();
     let mut again = false;
     loop {
-        let status = one(page, again, stop)?;
+        let inner = start(&mut inner::command(INSIDE), again)
+            .with_context(|| format!("cannot start the process that serves the {what}"))?;
+        let status =
+            end_of(inner, stop).with_context(|| format!("cannot wait for the process that serves the {what}"))?;
         let broke_off = status.code().is_none_or(|code| code == defect::BROKE_OFF);
         match status.code() {
             _ if broke_off && !stop.load(Ordering::Relaxed) => {}
@@ -47,21 +65,19 @@ pub fn guarded(page: &Page, stop: &AtomicBool) -> anyhow::Result<Done> {
         again = true;
         starts.retain(|at| at.elapsed() < WITHIN);
         if starts.len() == STARTS {
-            anyhow::bail!("the page broke off {STARTS} times within a minute, and is not served any more");
+            anyhow::bail!("the {what} broke off {STARTS} times within a minute, and is not served any more");
         }
         starts.push(Instant::now());
-        say("the page broke off, and is served again at the same address; a measurement that it had begun has ended");
+        say(&format!("the {what} broke off, and is served again at the same address{lost}"));
     }
 }
 
-/// One inner process, until it ends. What signals ask for is passed on to it: it has a process group of its own, so
+/// Waits until an inner process ends. What signals ask for is passed on to it: it has a process group of its own, so
 /// that a terminal asks once.
-fn one(page: &Page, again: bool, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
-    let mut inner =
-        page.start(&mut inner::command(INSIDE), again).context("cannot start the process that serves the page")?;
+fn end_of(mut inner: Child, stop: &AtomicBool) -> io::Result<ExitStatus> {
     let mut asked = false;
     loop {
-        if let Some(status) = inner.try_wait().context("cannot wait for the process that serves the page")? {
+        if let Some(status) = inner.try_wait()? {
             return Ok(status);
         }
         if stop.load(Ordering::Relaxed) && !asked {

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -17,9 +19,10 @@ use fingerpost_record::text::clean;
 use fingerpost_site::{self as served, Source};
 use fingerpost_sys::beneath::Links;
 
+use super::serve_guard::{self, Served};
 use super::site_guard::{Work, guarded, limit_growth};
 use crate::exit::{Done, Usage, say, usage};
-use crate::{conduct, output};
+use crate::{conduct, defect, inner, output};
 
 /// Arguments of `site`.
 #[derive(Debug, clap::Args)]
@@ -291,22 +294,42 @@ fn serve_from(of: &Kept, port: u16, follow_links: bool) -> anyhow::Result<Done> 
     let from = &of.file;
     if from.is_dir() {
         let links = if follow_links { Links::Inside } else { Links::None };
-        return serve(from, port, Source::directory(from, links).map_err(Usage)?);
+        return serve_directory(from, port, Source::directory(from, links).map_err(Usage)?);
     }
     guarded(from, Work::Serve, || {
         let database = open(of)?;
         if !of.trust {
             database.verify().map_err(mend)?;
         }
-        serve(from, port, Source::Odb(database))
+        let (listener, stop) = listen(from, port)?;
+        serve(&listener, Source::Odb(database), &stop)
     })
 }
 
-fn serve(from: &Path, port: u16, source: Source) -> anyhow::Result<Done> {
+/// Serves a directory by an inner process. It has the socket as its standard input, and a defect in it ends it alone.
+fn serve_directory(from: &Path, port: u16, source: Source) -> anyhow::Result<Done> {
+    if inner::is(serve_guard::INSIDE) {
+        defect::ends_with(defect::BROKE_OFF);
+        let listener = io::stdin().as_fd().try_clone_to_owned().context("there is no socket to serve at")?;
+        let stop = conduct::stopped_by_signals()?;
+        return serve(&listener.into(), source, &stop);
+    }
+    let (listener, stop) = listen(from, port)?;
+    serve_guard::guarded(&Served { what: "site", lost: "" }, &stop, |command, _| {
+        command.stdin(OwnedFd::from(listener.try_clone()?)).spawn()
+    })
+}
+
+/// A socket at the port, whose address is told, and what a signal sets from before that on.
+fn listen(from: &Path, port: u16) -> anyhow::Result<(TcpListener, Arc<AtomicBool>)> {
     let listener = served::listen(port).map_err(|e| Usage(format!("port {port} of 127.0.0.1 cannot be had: {e}")))?;
     let address = listener.local_addr().context("cannot tell the port")?;
     let stop = conduct::stopped_by_signals()?;
     output::sentence(&format!("serving {} on http://{address}/", from.display()))?;
-    served::serve(&listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
+    Ok((listener, stop))
+}
+
+fn serve(listener: &TcpListener, source: Source, stop: &AtomicBool) -> anyhow::Result<Done> {
+    served::serve(listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
     Ok(Done::Well)
 }

@@ -195,6 +195,37 @@ fn a_site_is_served_on_loopback_until_the_person_ends_it() {
     }
 }
 
+/// As a defect in an answer would do it.
+#[test]
+fn a_directory_is_served_again_when_the_process_that_serves_it_broke_off() {
+    let base = tempfile::tempdir().unwrap();
+    fs::write(base.path().join("index.html"), "<p>home").unwrap();
+    let mut command = fingerpost();
+    command.args(["site", "serve", "--from"]).arg(base.path());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().split("http://").nth(1).unwrap().trim_end_matches('/').to_owned();
+    let served = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("<p>home"), "{answer}");
+    };
+    served();
+    let id = child.id();
+    let inner = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    Command::new("kill").args(["-ABRT", inner.trim()]).status().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "fingerpost: the site broke off, and is served again at the same address\n");
+    served();
+    Command::new("kill").args(["-TERM", &id.to_string()]).status().unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn a_run_has_a_row_for_every_contestant_and_the_sources_table() {
     let base = tempfile::tempdir().unwrap();
