@@ -2,7 +2,6 @@
 //! requests.
 
 use std::io;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::stamps::ThreadWriter;
@@ -10,7 +9,6 @@ use fingerpost_sys::system::own_cpu_time;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
-use crate::worker::refusal;
 use crate::{ClientReport, Step, WorkloadError};
 
 /// Parts of a step whose throughput is told apart.
@@ -123,17 +121,6 @@ pub(crate) fn until_something(
             return step;
         }
         length *= 3;
-    }
-}
-
-/// The end of a load generator, which is told to whoever listens.
-pub(crate) fn told(result: io::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            println!("{}", refusal(e));
-            ExitCode::FAILURE
-        }
     }
 }
 

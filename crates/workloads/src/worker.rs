@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -66,16 +66,8 @@ pub fn prefixed(prefix: &[String], command: Command) -> Command {
     whole
 }
 
-/// The end of a worker of this name.
-pub(crate) fn ended(name: &str, result: Result<(), String>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("{name}: {e}");
-            ExitCode::FAILURE
-        }
-    }
-}
+/// How a worker ended: in good order, or why it could not go on.
+pub type Ended = Result<(), Box<dyn std::error::Error>>;
 
 /// Says a line to the process that gives the orders. Whether that is still there its input tells, too.
 pub(crate) fn say(line: &str) -> io::Result<()> {

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::worker::MARK;
+use crate::worker::{Ended, MARK, refusal, say};
 
-/// A worker's name, and what it does with the arguments that follow the name.
-type Worker = (&'static str, fn(Vec<OsString>) -> ExitCode);
+/// What a worker does with the arguments that follow its name.
+type Main = fn(Vec<OsString>) -> Ended;
 
-/// Every worker.
-static WORKERS: &[Worker] = &[
+/// Every worker that answers in lines, with its name. Why it ended early is such a line.
+static WORKERS: &[(&str, Main)] = &[
     (crate::database::worker::NAME, crate::database::worker::main),
     (crate::database::guard::NAME, crate::database::guard::main),
     (crate::desktop::worker::NAME, crate::desktop::worker::main),
@@ -21,10 +21,14 @@ static WORKERS: &[Worker] = &[
     (crate::rehearsal::truth::peer::NAME, crate::rehearsal::truth::peer::main),
     (crate::rehearsal::neighbour::NAME, crate::rehearsal::neighbour::main),
     (crate::web::generator::NAME, crate::web::generator::main),
-    (crate::web::static_server::NAME, crate::web::static_server::main),
     (crate::site::making::NAME, crate::site::making::main),
     (crate::site::reader::NAME, crate::site::reader::main),
-    (crate::site::served::NAME, crate::site::served::main),
+];
+
+/// Every server, with its name and what it calls itself in its log, where it says why it ended early.
+static SERVERS: &[(&str, Main, &str)] = &[
+    (crate::web::static_server::NAME, crate::web::static_server::main, "the embedded web server"),
+    (crate::site::served::NAME, crate::site::served::main, "the site's server"),
 ];
 
 /// Runs a worker when this process was started as one; `None` when it is an ordinary invocation.
@@ -34,12 +38,20 @@ pub fn dispatch() -> Option<ExitCode> {
         return None;
     }
     let name = args.next().unwrap_or_default();
-    let Some((_, run)) = WORKERS.iter().find(|(known, _)| name == *known) else {
+    let worker = WORKERS.iter().find(|(known, _)| name == *known).map(|(_, run)| (run, None));
+    let server = SERVERS.iter().find(|(known, ..)| name == *known).map(|(_, run, called)| (run, Some(called)));
+    let Some((run, log)) = worker.or(server) else {
         eprintln!("{} is not a worker of this program", name.display());
         return Some(ExitCode::from(2));
     };
     offer_to_kernel();
-    Some(run(args.collect()))
+    let Err(why) = run(args.collect()) else { return Some(ExitCode::SUCCESS) };
+    match log {
+        Some(called) => eprintln!("{called}: {why}"),
+        // Nobody who could be told is left when the output is closed.
+        None => drop(say(&refusal(why))),
+    }
+    Some(ExitCode::FAILURE)
 }
 
 /// Where memory runs out, a worker costs one row and the conducting process all of them; other programs of the host

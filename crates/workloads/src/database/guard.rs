@@ -6,14 +6,13 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::database::connection::{Login, QueryError, Target};
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
 use crate::database::redis::RedisConnection;
-use crate::worker;
+use crate::worker::{Ended, say};
 
 /// The guard's name in [`crate::worker`].
 pub const NAME: &str = "database-guard";
@@ -30,26 +29,19 @@ const DROP_DEADLINE: Duration = Duration::from_secs(20);
 const POSTGRES_HOME: &str = "postgres";
 
 /// Reads the target from the first line, makes the database, waits for the end of input, drops it.
-pub fn main(_args: Vec<OsString>) -> ExitCode {
+pub fn main(_args: Vec<OsString>) -> Ended {
     let mut input = io::stdin().lock();
     let mut line = String::new();
-    let result = input.read_line(&mut line).map_err(|e| e.to_string()).and_then(|_| {
-        let target = serde_json::from_str(&line)
-            .map_err(|e| format!("the guard got a target that it does not understand: {e}"))?;
-        create(&target)?;
-        say(MADE);
-        // Whatever comes, and whatever goes wrong: the end is the end.
-        let _ = input.read_to_end(&mut Vec::new());
-        drop_database(&target)
-    });
-    let code = if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    say(&result.err().unwrap_or_else(|| DROPPED.to_owned()));
-    code
-}
-
-/// The conductor may be gone, so nothing depends on its reading.
-fn say(line: &str) {
-    let _ = worker::say(&line.replace('\n', " "));
+    input.read_line(&mut line)?;
+    let target =
+        serde_json::from_str(&line).map_err(|e| format!("the guard got a target that it does not understand: {e}"))?;
+    create(&target)?;
+    // The conductor may be gone, so nothing depends on its reading.
+    let _ = say(MADE);
+    // Whatever comes, and whatever goes wrong: the end is the end.
+    let _ = input.read_to_end(&mut Vec::new());
+    drop_database(&target)?;
+    Ok(say(DROPPED)?)
 }
 
 fn run(target: &Target, sql: &str) -> Result<(), QueryError> {

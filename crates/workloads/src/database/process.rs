@@ -93,8 +93,8 @@ impl Guard {
         guard.0.order(target).map_err(|e| failed(&e))?;
         let why = match guard.0.line(GUARD_DEADLINE) {
             Ok(line) if line == guard::MADE => return Ok(guard),
-            Ok(sentence) => sentence,
-            Err(_) => "the server of the url did not answer in time".to_owned(),
+            Err(NoAnswer::Refused(sentence)) => sentence,
+            _ => "the server of the url did not answer in time".to_owned(),
         };
         let _ = guard.stop();
         Err(WorkloadError::Failed(why))
@@ -107,8 +107,8 @@ impl Guard {
         self.0.let_end();
         match last {
             Ok(line) if line == guard::DROPPED => Ok(()),
-            Ok(sentence) => Err(sentence),
-            Err(_) => Err("the process that drops the database on the server did not say that it did".to_owned()),
+            Err(NoAnswer::Refused(sentence)) => Err(sentence),
+            _ => Err("the process that drops the database on the server did not say that it did".to_owned()),
         }
     }
 }

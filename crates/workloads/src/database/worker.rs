@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead};
-use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::database::connection::{QueryError, Target};
@@ -15,17 +14,16 @@ use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
 use crate::database::redis::RedisConnection;
 use crate::database::sqlite::SqliteConnection;
-use crate::worker;
+use crate::worker::{self, Ended};
 
 /// The worker's name in [`crate::worker`].
 pub const NAME: &str = "database-load";
 
 /// Answers orders until there are no more.
-pub fn main(_args: Vec<OsString>) -> ExitCode {
+pub fn main(_args: Vec<OsString>) -> Ended {
     let (mut generator, mut loaded) = (None, None);
     for line in io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        let reply = match serde_json::from_str(&line) {
+        let reply = match serde_json::from_str(&line?) {
             Ok(Request::Load(order)) => fill(&order).map(|server| {
                 loaded = Some(order.clone());
                 generator = Some(Generator::new(order));
@@ -45,12 +43,10 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
             },
             Err(e) => Err(format!("the load generator got an order that it does not understand: {e}")),
         };
-        if say(&reply.unwrap_or_else(Reply::Failed)).is_err() {
-            break;
-        }
+        say(&reply.unwrap_or_else(Reply::Failed))?;
     }
     // The conductor has ended or closed the pipe: there is nobody to work for.
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 fn say(reply: &Reply) -> io::Result<()> {

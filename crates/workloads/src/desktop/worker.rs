@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use fingerpost_sys::trace::monotonic_ns;
@@ -14,7 +14,7 @@ use rustix::time::Timespec;
 
 use crate::desktop::task::{Answer, Order, Task, Turns};
 use crate::desktop::turns::{Clock, Plan, make};
-use crate::worker::say;
+use crate::worker::{Ended, say};
 
 /// The worker's name in [`crate::worker`].
 pub const NAME: &str = "desktop";
@@ -27,7 +27,7 @@ const SIZE: usize = 4096;
 const LEAD_NS: u64 = 20_000_000;
 
 /// Answers orders until there are no more. The argument is the path of the file to be made and read.
-pub fn main(args: Vec<OsString>) -> ExitCode {
+pub fn main(args: Vec<OsString>) -> Ended {
     let file = args.into_iter().next().map(PathBuf::from).unwrap_or_default();
     let made = File::create_new(&file).and_then(|mut f| f.write_all(&[b'x'; SIZE]));
     for line in io::stdin().lock().lines() {
@@ -45,7 +45,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     }
     // Nobody else knows of it if the scratch directory stays; what cannot be removed goes with that.
     let _ = std::fs::remove_file(&file);
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 /// All tasks at the same time, a thread each.

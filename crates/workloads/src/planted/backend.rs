@@ -4,13 +4,12 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::closed_loop::{told, work};
-use crate::worker::refusal;
+use crate::closed_loop::work;
+use crate::worker::{Ended, refusal};
 
 /// The worker's name.
 pub const NAME: &str = "planted-backend";
@@ -31,11 +30,7 @@ struct Manner {
 }
 
 /// Says its port to "go"; then takes "delay N", "work N" and "gap N", each answered with "ok".
-pub fn main(_args: Vec<OsString>) -> ExitCode {
-    told(listen())
-}
-
-fn listen() -> io::Result<()> {
+pub fn main(_args: Vec<OsString>) -> Ended {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
     let manner = Arc::new(Manner::default());

@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -17,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::script::{Script, fill};
 use super::talk::{Talk, Target};
-use crate::closed_loop::{PARTS, Report, stamp, told, work};
+use crate::closed_loop::{PARTS, Report, stamp, work};
 use crate::histogram::Histogram;
-use crate::worker::say;
+use crate::worker::{Ended, refusal, say};
 
 /// The worker's name.
 pub const NAME: &str = "planted-client";
@@ -39,20 +38,16 @@ pub enum Order {
 }
 
 /// Answers orders until there are no more.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    let target = args.first().map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
-    told(serde_json::from_str(&target).map_err(io::Error::from).and_then(|target| listen(&target)))
-}
-
-fn listen(target: &Target) -> io::Result<()> {
+pub fn main(args: Vec<OsString>) -> Ended {
+    let target: Target = serde_json::from_str(&args.first().map(|t| t.to_string_lossy()).unwrap_or_default())?;
     let writers = Writer::find();
     for line in io::stdin().lock().lines() {
         let answer = match serde_json::from_str(&line?)? {
-            Order::Prepare(asks) => prepare(target, &asks).map(|()| "ready".to_owned()),
-            Order::Step(script, ms) => step(target, &script, Duration::from_millis(ms), writers.as_ref())
+            Order::Prepare(asks) => prepare(&target, &asks).map(|()| "ready".to_owned()),
+            Order::Step(script, ms) => step(&target, &script, Duration::from_millis(ms), writers.as_ref())
                 .and_then(|r| serde_json::to_string(&r).map_err(|e| e.to_string())),
         };
-        println!("{}", answer.unwrap_or_else(crate::worker::refusal));
+        println!("{}", answer.unwrap_or_else(refusal));
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -13,9 +12,9 @@ use fingerpost_sys::system::own_cpu_time;
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::recipe::{REQUEST, Recipe};
-use crate::closed_loop::{PARTS, Report, stamp, told, work};
+use crate::closed_loop::{PARTS, Report, stamp, work};
 use crate::histogram::Histogram;
-use crate::worker::refusal;
+use crate::worker::{Ended, refusal};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-client";
@@ -25,14 +24,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Answers "go" when every connection has had its first transaction, for which the server takes its memory, then a
 /// report to each line with a number of milliseconds.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    told(listen(args))
-}
-
-fn listen(args: Vec<OsString>) -> io::Result<()> {
-    let [recipe, port] = args.as_slice() else { return Err(io::Error::other("a recipe and a port are needed")) };
+pub fn main(args: Vec<OsString>) -> Ended {
+    let [recipe, port] = args.as_slice() else { return Err("a recipe and a port are needed".into()) };
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
-    let port: u16 = port.to_string_lossy().parse().map_err(io::Error::other)?;
+    let port: u16 = port.to_string_lossy().parse()?;
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let clients = Clients::start(&recipe, server)?;
     for line in io::stdin().lock().lines() {

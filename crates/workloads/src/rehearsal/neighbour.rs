@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
 use super::truth::basic::nameless;
 use crate::closed_loop::{in_threads, work};
-use crate::worker::refusal;
+use crate::worker::Ended;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-neighbour";
@@ -27,10 +26,11 @@ const ALIGNED: usize = 4096;
 
 /// `cpu [THREADS]`, `disk DIRECTORY [MICROSECONDS]` (a pause after each sync), `read DIRECTORY [THREADS]`, `memory`
 /// (writes to memory alone) or `idle`; says "ready" to the first line on its standard input.
-pub fn main(args: Vec<OsString>) -> ExitCode {
+pub fn main(args: Vec<OsString>) -> Ended {
     let kind = args.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
     let number = |at: usize| args.get(at).and_then(|n| n.to_string_lossy().parse::<usize>().ok());
-    let result = io::stdin().read_line(&mut String::new()).and_then(|_| match (kind.as_str(), args.get(1)) {
+    io::stdin().read_line(&mut String::new())?;
+    match (kind.as_str(), args.get(1)) {
         ("cpu", _) => burn(number(1)),
         ("disk", Some(dir)) => write_and_sync(Path::new(dir), Duration::from_micros(number(2).unwrap_or(0) as u64)),
         ("read", Some(dir)) => read_past_the_cache(Path::new(dir), number(2).unwrap_or(1)),
@@ -41,12 +41,9 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
                 std::thread::sleep(Duration::from_secs(1));
             }
         }
-        _ => Err(io::Error::other("say cpu, disk DIRECTORY, read DIRECTORY, memory or idle")),
-    });
-    if let Err(e) = result {
-        println!("{}", refusal(e));
+        _ => return Err("say cpu, disk DIRECTORY, read DIRECTORY, memory or idle".into()),
     }
-    ExitCode::FAILURE
+    .map_err(Into::into)
 }
 
 fn burn(threads: Option<usize>) -> io::Result<()> {

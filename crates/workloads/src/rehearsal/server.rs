@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +13,8 @@ use rustix::fs::OFlags;
 
 use super::recipe::{REQUEST, Recipe};
 use super::truth::basic::nameless;
-use crate::closed_loop::{in_threads, told, work};
+use crate::closed_loop::{in_threads, work};
+use crate::worker::Ended;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-server";
@@ -31,12 +31,8 @@ const FILLED_AT_ONCE: usize = 512 << 10;
 const PAUSE: Duration = Duration::from_millis(4);
 
 /// Waits for a line, prints its port, serves until it is killed.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    told(serve(args))
-}
-
-fn serve(args: Vec<OsString>) -> io::Result<()> {
-    let [recipe, dir] = args.as_slice() else { return Err(io::Error::other("a recipe and a directory are needed")) };
+pub fn main(args: Vec<OsString>) -> Ended {
+    let [recipe, dir] = args.as_slice() else { return Err("a recipe and a directory are needed".into()) };
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
     // Nothing is touched before the parent has put us into our control group.
     io::stdin().read_line(&mut String::new())?;
@@ -45,11 +41,8 @@ fn serve(args: Vec<OsString>) -> io::Result<()> {
     rustix::net::listen(&listener, recipe.backlog)?;
     let shared = Arc::new(Shared { recipe, dir: PathBuf::from(dir), lock: Mutex::new(()) });
     println!("{}", listener.local_addr()?.port());
-    if shared.recipe.connects {
-        accept_one_by_one(&listener, &shared)
-    } else {
-        thread_per_connection(&listener, &shared)
-    }
+    let serve = if shared.recipe.connects { accept_one_by_one } else { thread_per_connection };
+    Ok(serve(&listener, &shared)?)
 }
 
 /// A connection's part of the memory that the server holds.
@@ -81,7 +74,7 @@ fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Re
     }
 }
 
-fn accept_one_by_one(listener: &TcpListener, shared: &Shared) -> io::Result<()> {
+fn accept_one_by_one(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()> {
     in_threads("the rehearsal's server", ACCEPTORS, || {
         let Ok(mut connection) = Connection::new(shared) else { return };
         while let Ok((stream, _)) = listener.accept() {

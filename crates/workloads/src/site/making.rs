@@ -3,36 +3,24 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fingerpost_odb::{Store, transfer};
 use fingerpost_sys::scratch::Scratch;
 
 use crate::WorkloadError;
-use crate::worker::{self, Link, NoAnswer, refusal};
+use crate::worker::{self, Ended, Link, NoAnswer};
 
 /// The worker's name.
 pub const NAME: &str = "site-import";
 
-/// The process: `STORE DIRECTORY FILE new|again`. Prints `ok NANOSECONDS` or `error REASON`.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    let made = || -> Result<Duration, String> {
-        let [store, dir, file, how] = args.as_slice() else {
-            return Err("it takes STORE DIRECTORY FILE new|again".to_owned());
-        };
-        let store: Store = store.to_str().unwrap_or_default().parse()?;
-        let begun = Instant::now();
-        transfer::import(dir.as_ref(), file.as_ref(), store, how == "again", &|| false).map_err(|e| e.to_string())?;
-        Ok(begun.elapsed())
-    };
-    let (text, code) = match made() {
-        Ok(took) => (format!("ok {}", took.as_nanos()), ExitCode::SUCCESS),
-        Err(why) => (refusal(why), ExitCode::FAILURE),
-    };
-    // Nobody who could be told is left when the output is closed.
-    let _ = worker::say(&text);
-    code
+/// The process: `STORE DIRECTORY FILE new|again`. Prints `ok NANOSECONDS`.
+pub fn main(args: Vec<OsString>) -> Ended {
+    let [store, dir, file, how] = args.as_slice() else { return Err("it takes STORE DIRECTORY FILE new|again".into()) };
+    let store: Store = store.to_str().unwrap_or_default().parse()?;
+    let begun = Instant::now();
+    transfer::import(dir.as_ref(), file.as_ref(), store, how == "again", &|| false)?;
+    Ok(worker::say(&format!("ok {}", begun.elapsed().as_nanos()))?)
 }
 
 /// Makes a database of a directory, and tells how long that took. `again` replaces the file.

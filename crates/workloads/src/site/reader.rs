@@ -8,7 +8,6 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::scratch::Scratch;
@@ -17,7 +16,7 @@ use fingerpost_sys::sum;
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};
 use crate::WorkloadError;
-use crate::worker::{self, Link, NoAnswer, refusal};
+use crate::worker::{self, Ended, Link, NoAnswer, refusal, say};
 
 /// The worker's name.
 pub const NAME: &str = "site-reader";
@@ -32,25 +31,13 @@ const WARM_UP: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The process: `STORE SOURCE LIST [CPU]`.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    let mut server = match State::new(&args) {
-        Ok(server) => server,
-        Err(why) => {
-            answer(&refusal(why));
-            return ExitCode::FAILURE;
-        }
-    };
-    answer("ready");
+pub fn main(args: Vec<OsString>) -> Ended {
+    let mut server = State::new(&args)?;
+    say("ready")?;
     for line in io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        answer(&server.obey(&line).unwrap_or_else(refusal));
+        say(&server.obey(&line?).unwrap_or_else(refusal))?;
     }
-    ExitCode::SUCCESS
-}
-
-fn answer(text: &str) {
-    // When nobody reads any more the input ends too, which ends the process.
-    let _ = worker::say(text);
+    Ok(())
 }
 
 /// The contestant, the pages, and the buffer that they are read into.

@@ -4,10 +4,9 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use fingerpost_odb::{Database, Error, Reader, percent};
@@ -19,8 +18,8 @@ use crate::WorkloadError;
 use crate::web::content::{Body, Content, Directory};
 use crate::web::pool::Pool;
 use crate::web::protocol::Load;
-use crate::web::static_server;
-use crate::worker::{self, Link};
+use crate::web::static_server::serve_on_free_port;
+use crate::worker::{self, Ended, Link};
 
 /// The worker's name.
 pub const NAME: &str = "site-server";
@@ -67,25 +66,15 @@ impl Content for Odb {
 }
 
 /// The process: `STORE SOURCE WORKERS`. Serves on a free port of 127.0.0.1, and prints `ready PORT`.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    let served = || -> Result<(), String> {
-        let [store, source, workers] = args.as_slice() else { return Err("it takes STORE SOURCE WORKERS".to_owned()) };
-        let access: Access = store.to_str().unwrap_or_default().parse()?;
-        let workers = workers.to_str().and_then(|w| w.parse().ok()).ok_or("the number of workers is no number")?;
-        let content: Box<dyn Content> = match access.store() {
-            None => Box::new(Directory::open(source.as_ref()).map_err(|e| e.to_string())?),
-            Some(_) => {
-                let database = Database::open(source.as_ref()).map_err(|e| e.to_string())?;
-                Box::new(Odb { database, loaded: access == Access::Loaded })
-            }
-        };
-        let listener =
-            static_server::listen(SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG).map_err(|e| e.to_string())?;
-        println!("ready {}", listener.local_addr().map_err(|e| e.to_string())?.port());
-        io::stdout().flush().map_err(|e| e.to_string())?;
-        static_server::serve(&listener, workers, &*content).map_err(|e| e.to_string())
+pub fn main(args: Vec<OsString>) -> Ended {
+    let [store, source, workers] = args.as_slice() else { return Err("it takes STORE SOURCE WORKERS".into()) };
+    let access: Access = store.to_str().unwrap_or_default().parse()?;
+    let workers = workers.to_str().and_then(|w| w.parse().ok()).ok_or("the number of workers is no number")?;
+    let content: Box<dyn Content> = match access.store() {
+        None => Box::new(Directory::open(source.as_ref())?),
+        Some(_) => Box::new(Odb { database: Database::open(source.as_ref())?, loaded: access == Access::Loaded }),
     };
-    worker::ended("the site's server", served())
+    serve_on_free_port(workers, BACKLOG, &*content)
 }
 
 /// A served site under load.

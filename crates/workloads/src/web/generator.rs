@@ -11,7 +11,6 @@ mod exchange;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
@@ -31,6 +30,7 @@ use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, now_ns};
 use super::stall::{Noted, StallWatch};
 use super::tally::{Pace, Tally, Window};
 use crate::stalls::Stall;
+use crate::worker::Ended;
 
 /// The worker's name.
 pub const NAME: &str = "web-generator";
@@ -53,7 +53,7 @@ const STDIN_TOKEN: u64 = u64::MAX;
 const ALARM_TOKEN: u64 = u64::MAX - 1;
 
 /// The process: takes orders until its input ends.
-pub fn main(_args: Vec<OsString>) -> ExitCode {
+pub fn main(_args: Vec<OsString>) -> Ended {
     let descriptors = getrlimit(Resource::Nofile);
     // Where it is not allowed the lower limit stays, and a load that does not fit is refused with a sentence.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
@@ -62,11 +62,11 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
     loop {
         match input.wait() {
             Some(Order::Load(load)) => {
-                let Some(reply) = run(load, thread_writer.clone(), &mut input) else { return ExitCode::SUCCESS };
+                let Some(reply) = run(load, thread_writer.clone(), &mut input) else { return Ok(()) };
                 answer(&reply);
             }
             Some(Order::Measure { .. }) => answer(&Reply::Cannot("there is no load to measure".to_owned())),
-            None => return ExitCode::SUCCESS,
+            None => return Ok(()),
         }
     }
 }

@@ -5,9 +5,8 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use fingerpost_odb::media_type;
@@ -18,7 +17,7 @@ use rustix::time::Timespec;
 
 use super::content::{Body, Content, Directory};
 use super::request::{self, Parsed};
-use crate::worker::ended;
+use crate::worker::{Ended, say};
 
 /// The worker's name.
 pub const NAME: &str = "web-server";
@@ -34,28 +33,29 @@ const ACCEPTS: usize = 16;
 
 /// The process: `DIRECTORY WORKERS BACKLOG`. Serves a directory on a free port of 127.0.0.1, and prints `ready PORT`
 /// when it answers.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    let served = || -> Result<(), String> {
-        let [root, workers, backlog] = args.as_slice() else {
-            return Err("it takes DIRECTORY WORKERS BACKLOG".to_owned());
-        };
-        let number = |word: &OsString| {
-            word.to_str().and_then(|w| w.parse::<usize>().ok()).ok_or(format!("{} is no number", word.display()))
-        };
-        let (workers, backlog) = (number(workers)?, number(backlog)?);
-        let content = Directory::open(root.as_ref()).map_err(|e| format!("cannot serve {}: {e}", root.display()))?;
-        let listener = listen("127.0.0.1:0".parse().expect("a constant"), backlog as i32)
-            .map_err(|e| format!("cannot listen: {e}"))?;
-        let port = listener.local_addr().map_err(|e| format!("cannot tell the port: {e}"))?.port();
-        println!("ready {port}");
-        io::stdout().flush().map_err(|e| format!("cannot tell that it is ready: {e}"))?;
-        serve(&listener, workers, &content).map_err(|e| format!("cannot serve: {e}"))
+pub fn main(args: Vec<OsString>) -> Ended {
+    let [root, workers, backlog] = args.as_slice() else {
+        return Err("it takes DIRECTORY WORKERS BACKLOG".into());
     };
-    ended("the embedded web server", served())
+    let number = |word: &OsString| {
+        word.to_str().and_then(|w| w.parse::<usize>().ok()).ok_or_else(|| format!("{} is no number", word.display()))
+    };
+    let (workers, backlog) = (number(workers)?, number(backlog)?);
+    let content = Directory::open(root.as_ref()).map_err(|e| format!("cannot serve {}: {e}", root.display()))?;
+    serve_on_free_port(workers, backlog as i32, &content)
+}
+
+/// Serves on a free port of 127.0.0.1, and says `ready PORT` when it answers.
+pub fn serve_on_free_port(workers: usize, backlog: i32, content: &dyn Content) -> Ended {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = listen(address, backlog).map_err(|e| format!("cannot listen: {e}"))?;
+    let port = listener.local_addr().map_err(|e| format!("cannot tell the port: {e}"))?.port();
+    say(&format!("ready {port}")).map_err(|e| format!("cannot tell that it is ready: {e}"))?;
+    Ok(serve(&listener, workers, content).map_err(|e| format!("cannot serve: {e}"))?)
 }
 
 /// A listener that never blocks, with a backlog of this length.
-pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     // The standard library listens with a backlog of its own choice; listening again changes it.
@@ -64,7 +64,7 @@ pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
 }
 
 /// Serves with this many worker threads until one of them fails.
-pub fn serve(listener: &TcpListener, workers: usize, content: &dyn Content) -> io::Result<()> {
+fn serve(listener: &TcpListener, workers: usize, content: &dyn Content) -> io::Result<()> {
     std::thread::scope(|scope| {
         for _ in 1..workers {
             // Where the system refuses another thread (RLIMIT_NPROC), the process ends, for the others serve without

@@ -4,13 +4,12 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::basic::compute_until;
-use crate::closed_loop::told;
+use crate::worker::Ended;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-peer";
@@ -20,11 +19,7 @@ const QUESTION: usize = 5;
 pub const ANSWER: usize = 32;
 
 /// Waits for a line, prints its port, serves until it is killed.
-pub fn main(_: Vec<OsString>) -> ExitCode {
-    told(serve())
-}
-
-fn serve() -> io::Result<()> {
+pub fn main(_: Vec<OsString>) -> Ended {
     io::stdin().read_line(&mut String::new())?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     println!("{}", listener.local_addr()?.port());

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
@@ -15,9 +14,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::log::{Log, Served, own_tid};
 use super::stages::Stages;
 use super::{Mix, Shape};
-use crate::closed_loop::told;
 use crate::rehearsal::recipe::{REQUEST, Recipe};
-use crate::worker::refusal;
+use crate::worker::{Ended, refusal};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-truth";
@@ -25,33 +23,13 @@ pub const NAME: &str = "rehearsal-truth";
 /// Waits for a line, prints its port, then its log as a line of JSON for each further line.
 ///
 /// Arguments: the recipe, the directory, the peer's port.
-pub fn main(args: Vec<OsString>) -> ExitCode {
-    told(serve(&args))
-}
-
-/// What all threads share.
-struct Shared {
-    mix: Mix,
-    answer: usize,
-    dir: PathBuf,
-    peer: u16,
-    log: Log,
-    queue: Mutex<VecDeque<Asked>>,
-    asked: Condvar,
-    clients: usize,
-}
-
-/// A request that was read.
-struct Asked {
-    stream: Arc<TcpStream>,
-    received: u64,
-}
-
-fn serve(args: &[OsString]) -> io::Result<()> {
-    let [recipe, dir, peer] = args else { return Err(io::Error::other("a recipe, a directory and a port are needed")) };
+pub fn main(args: Vec<OsString>) -> Ended {
+    let [recipe, dir, peer] = args.as_slice() else {
+        return Err("a recipe, a directory and a port are needed".into());
+    };
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
-    let mix = recipe.mix.ok_or_else(|| io::Error::other("the recipe has no mix"))?;
-    let peer = peer.to_string_lossy().parse().map_err(io::Error::other)?;
+    let mix = recipe.mix.ok_or("the recipe has no mix")?;
+    let peer = peer.to_string_lossy().parse()?;
     let mut lines = io::stdin().lock().lines();
     let _ = lines.next().transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -81,6 +59,24 @@ fn serve(args: &[OsString]) -> io::Result<()> {
         println!("{}", serde_json::to_string(&shared.log.take())?);
     }
     Ok(())
+}
+
+/// What all threads share.
+struct Shared {
+    mix: Mix,
+    answer: usize,
+    dir: PathBuf,
+    peer: u16,
+    log: Log,
+    queue: Mutex<VecDeque<Asked>>,
+    asked: Condvar,
+    clients: usize,
+}
+
+/// A request that was read.
+struct Asked {
+    stream: Arc<TcpStream>,
+    received: u64,
 }
 
 fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()> {
