@@ -96,11 +96,7 @@ impl Bound {
 
     /// The statement.
     pub fn sql(self) -> &'static str {
-        match self {
-            Bound::Begin => "BEGIN",
-            Bound::Commit => "COMMIT",
-            Bound::Rollback => "ROLLBACK",
-        }
+        ["BEGIN", "COMMIT", "ROLLBACK"][self as usize]
     }
 }
 
@@ -114,23 +110,33 @@ pub enum Target {
         /// `PRAGMA synchronous`: `full`, `normal` or `off`.
         synchronous: String,
     },
-    /// A server that speaks MySQL's protocol.
-    MySql {
-        /// How to log in.
+    /// A server.
+    Server {
+        /// What it speaks.
+        protocol: Protocol,
+        /// How to log in. With Redis the database is the key of the hash that holds the data.
         login: Login,
-        /// The storage engine to make tables with; the server's default when there is none.
+        /// The storage engine to make tables with, for MySQL's protocol; the server's default when there is none.
         storage: Option<String>,
     },
-    /// A PostgreSQL server.
-    Postgres {
-        /// How to log in.
-        login: Login,
-    },
-    /// A Redis server. The login's database is the key of the hash that holds the data.
-    Redis {
-        /// How to log in.
-        login: Login,
-    },
+}
+
+/// Which protocol a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    /// MySQL's.
+    MySql,
+    /// PostgreSQL's.
+    Postgres,
+    /// Redis'.
+    Redis,
+}
+
+impl Protocol {
+    /// Its name in parameters.
+    pub fn name(self) -> &'static str {
+        ["mysql", "postgresql", "redis"][self as usize]
+    }
 }
 
 /// How to log in to a server.

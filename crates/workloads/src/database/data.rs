@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use crate::database::connection::Arg;
+use crate::database::connection::{Arg, Connection, QueryError};
 use crate::database::zipf::Zipf;
 
 const MEMBERS: u64 = 2_000;
@@ -93,6 +93,21 @@ impl Table {
             .iter()
             .map(move |(name, columns)| format!("CREATE INDEX {prefix}{name} ON {prefix}{} ({columns})", self.name))
     }
+}
+
+/// A connection that can do more than what is timed.
+pub trait Session: Connection {
+    /// Prepares every statement of the mix, which the tables must be there for. An engine that prepares them as they
+    /// come has nothing to do here.
+    fn prepare(&mut self) -> Result<(), QueryError> {
+        Ok(())
+    }
+    /// Runs a statement as text, whose rows nobody needs.
+    fn run(&mut self, sql: &str) -> Result<(), QueryError>;
+    /// Makes the tables and fills them.
+    fn load(&mut self, data: &Data) -> Result<(), QueryError>;
+    /// Version, and the settings that decide about a commit and about caches, in words.
+    fn describe(&mut self) -> Result<String, QueryError>;
 }
 
 /// All rows, made from a seed.

@@ -8,9 +8,8 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, Read};
 use std::time::{Duration, Instant};
 
-use crate::database::connection::{Login, QueryError, Target};
-use crate::database::mysql::MySqlConnection;
-use crate::database::postgres::PgConnection;
+use crate::database::connection::{Login, Protocol, QueryError, Target};
+use crate::database::open::open;
 use crate::database::redis::RedisConnection;
 use crate::worker::{Ended, say};
 
@@ -45,29 +44,21 @@ pub fn main(_args: Vec<OsString>) -> Ended {
 }
 
 fn run(target: &Target, sql: &str) -> Result<(), QueryError> {
-    match target {
-        Target::MySql { login, .. } => {
-            MySqlConnection::connect(&Login { database: String::new(), ..login.clone() })?.text(sql).map(drop)
-        }
-        Target::Postgres { login } => {
-            PgConnection::connect(&Login { database: POSTGRES_HOME.to_owned(), ..login.clone() })?.text(sql).map(drop)
-        }
-        Target::Sqlite { .. } | Target::Redis { .. } => Ok(()),
-    }
+    let Target::Server { protocol, login, .. } = target else { return Ok(()) };
+    let home = if *protocol == Protocol::Postgres { POSTGRES_HOME } else { "" };
+    let login = Login { database: home.to_owned(), ..login.clone() };
+    open(&Target::Server { protocol: *protocol, login, storage: None })?.run(sql)
 }
 
 fn name(target: &Target) -> &str {
-    match target {
-        Target::MySql { login, .. } | Target::Postgres { login } | Target::Redis { login } => &login.database,
-        Target::Sqlite { .. } => "",
-    }
+    if let Target::Server { login, .. } = target { &login.database } else { "" }
 }
 
 /// Names are checked when the address is read, so that they can stand in SQL as they are. CREATE fails when the name
 /// exists: nothing that was there before is ever touched.
 fn create(target: &Target) -> Result<(), String> {
     let name = name(target);
-    if let Target::Redis { login } = target {
+    if let Target::Server { protocol: Protocol::Redis, login, .. } = target {
         return match RedisConnection::connect(login).and_then(|mut redis| redis.exists()) {
             Ok(false) => Ok(()),
             Ok(true) => Err(format!("the key “{name}” exists on the server already")),
@@ -85,7 +76,7 @@ fn create(target: &Target) -> Result<(), String> {
 }
 
 fn drop_database(target: &Target) -> Result<(), String> {
-    if let Target::Redis { login } = target {
+    if let Target::Server { protocol: Protocol::Redis, login, .. } = target {
         let removed = RedisConnection::connect(login).and_then(|mut redis| redis.remove());
         return removed.map_err(|e| {
             format!("the key “{}” could not be taken off the server, delete it by hand: {e}", name(target))

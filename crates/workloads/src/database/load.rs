@@ -16,10 +16,7 @@ use fingerpost_sys::trace::monotonic_ns;
 use crate::database::connection::{Connection, QueryError, Target};
 use crate::database::messages::{Load, StepOrder};
 use crate::database::mix::{Nowhere, Site, User};
-use crate::database::mysql::MySqlConnection;
-use crate::database::postgres::PgConnection;
-use crate::database::redis::RedisConnection;
-use crate::database::sqlite::SqliteConnection;
+use crate::database::open::open;
 use crate::database::stalls;
 use crate::database::turns::Turns;
 use crate::database::watch::{Progress, Watch, Watched};
@@ -197,12 +194,9 @@ impl Generator {
 
 /// Connects and prepares every statement.
 fn connect(target: &Target) -> Result<Box<dyn Connection>, QueryError> {
-    Ok(match target {
-        Target::Sqlite { file, synchronous } => Box::new(SqliteConnection::open(file, synchronous)?),
-        Target::MySql { login, .. } => Box::new(MySqlConnection::prepared(login)?),
-        Target::Postgres { login } => Box::new(PgConnection::prepared(login)?),
-        Target::Redis { login } => Box::new(RedisConnection::connect(login)?),
-    })
+    let mut session = open(target)?;
+    session.prepare()?;
+    Ok(session)
 }
 
 /// One client.

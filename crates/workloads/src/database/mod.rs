@@ -18,6 +18,7 @@ mod mix;
 pub(crate) mod mysql;
 mod mysql_login;
 mod mysql_wire;
+mod open;
 pub mod options;
 mod password;
 pub(crate) mod postgres;
@@ -41,7 +42,7 @@ use fingerpost_sys::scratch::{Scratch, Server, Ticket};
 use fingerpost_sys::stamps::Stamps;
 use fingerpost_sys::{child, files};
 
-use crate::database::connection::Target;
+use crate::database::connection::{Protocol, Target};
 pub use crate::database::messages::Imported;
 use crate::database::messages::{Load, Reply, Request, StepOrder};
 use crate::database::options::{Engine, Options};
@@ -158,15 +159,11 @@ impl<'a> Database<'a> {
         if let Engine::Own { protocol, mut login, password_file, storage } = engine {
             login.password =
                 password::find(protocol, &login, password_file.as_deref(), &password::Surroundings::of_process())?;
-            let target = match protocol {
-                url::Protocol::MySql => Target::MySql { login, storage },
-                url::Protocol::Postgres => Target::Postgres { login },
-                url::Protocol::Redis => {
-                    // Nobody else's key has such a name, so that what is made and taken away is ours.
-                    login.database = format!("{}:{:016x}", login.database, fastrand::u64(..));
-                    Target::Redis { login }
-                }
-            };
+            if protocol == Protocol::Redis {
+                // Nobody else's key has such a name, so that what is made and taken away is ours.
+                login.database = format!("{}:{:016x}", login.database, fastrand::u64(..));
+            }
+            let target = Target::Server { protocol, login, storage };
             self.guard = Some(Guard::start(&self.options.program, &target)?);
             return Ok(target);
         }

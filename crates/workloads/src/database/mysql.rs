@@ -6,7 +6,7 @@
 //! protocol: <https://mariadb.com/kb/en/clientserver-protocol/>.
 
 use crate::database::connection::{Arg, Bound, Connection, Login, QueryError};
-use crate::database::data::{Data, TABLES, Table};
+use crate::database::data::{Data, Session, TABLES, Table};
 use crate::database::mix::STATEMENTS;
 use crate::database::mysql_login;
 use crate::database::mysql_wire::{Wire, text_row};
@@ -33,25 +33,19 @@ struct Prepared {
 pub struct MySqlConnection {
     wire: Wire,
     prepared: Vec<Prepared>,
+    /// The storage engine to make tables with; the server's default when there is none.
+    storage: Option<String>,
 }
 
 impl MySqlConnection {
     /// Connects and logs in.
-    pub fn connect(login: &Login) -> Result<MySqlConnection, QueryError> {
+    pub fn connect(login: &Login, storage: Option<&str>) -> Result<MySqlConnection, QueryError> {
         let mut wire = Wire::new(login.stream()?);
         mysql_login::log_in(&mut wire, login)?;
-        Ok(MySqlConnection { wire, prepared: Vec::new() })
+        Ok(MySqlConnection { wire, prepared: Vec::new(), storage: storage.map(str::to_owned) })
     }
 
-    /// As [`MySqlConnection::connect`], with every statement of the mix prepared.
-    pub fn prepared(login: &Login) -> Result<MySqlConnection, QueryError> {
-        let mut connection = Self::connect(login)?;
-        connection.prepared =
-            STATEMENTS.iter().map(|statement| connection.prepare(statement.sql)).collect::<Result<_, _>>()?;
-        Ok(connection)
-    }
-
-    fn prepare(&mut self, sql: &str) -> Result<Prepared, QueryError> {
+    fn prepare_one(&mut self, sql: &str) -> Result<Prepared, QueryError> {
         self.wire.command(COM_STMT_PREPARE, sql.as_bytes())?;
         let answer = self.wire.receive_ok()?;
         let Some(&[_, a, b, c, d, columns_low, columns_high, parameters_low, parameters_high]) = answer.get(..9) else {
@@ -71,10 +65,20 @@ impl MySqlConnection {
         self.wire.answer(|row| rows.push(text_row(row)))?;
         Ok(rows)
     }
+}
 
-    /// Makes the tables with a storage engine and fills them.
-    pub fn load(&mut self, data: &Data, storage: Option<&str>) -> Result<(), QueryError> {
-        let options = storage.map(|name| format!(" ENGINE={name}")).unwrap_or_default();
+impl Session for MySqlConnection {
+    fn prepare(&mut self) -> Result<(), QueryError> {
+        self.prepared = STATEMENTS.iter().map(|one| self.prepare_one(one.sql)).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), QueryError> {
+        self.text(sql).map(drop)
+    }
+
+    fn load(&mut self, data: &Data) -> Result<(), QueryError> {
+        let options = self.storage.as_ref().map(|name| format!(" ENGINE={name}")).unwrap_or_default();
         for table in &TABLES {
             self.text(&table.create("", &options))?;
             // One commit for each table; for engines without transactions it changes nothing.
@@ -87,6 +91,22 @@ impl MySqlConnection {
             self.text(&format!("ANALYZE TABLE {}", table.name))?;
         }
         Ok(())
+    }
+
+    /// What was asked for is checked: a server that does not have a storage engine may take another one silently.
+    fn describe(&mut self) -> Result<String, QueryError> {
+        let made =
+            "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'posts'";
+        let made = self.text(made)?.concat().concat().to_lowercase();
+        if let Some(asked) = self.storage.as_ref().filter(|asked| **asked != made) {
+            return Err(QueryError::refused("wrong storage engine", format!("asked for {asked}, got {made}")));
+        }
+        let version = self.text("SELECT VERSION()")?.concat().concat();
+        let names =
+            "'query_cache_type', 'query_cache_size', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin'";
+        let settings = self.text(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?;
+        let settings: Vec<String> = settings.iter().map(|pair| pair.join("=").to_lowercase()).collect();
+        Ok(format!("{version}, storage={made}, {}", settings.join(", ")))
     }
 }
 

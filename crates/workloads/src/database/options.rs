@@ -6,9 +6,9 @@ use fingerpost_record::unstated::DIR_FS;
 use fingerpost_record::{Param, Params, suggest};
 
 use crate::WorkloadError::{self, Setting};
-use crate::database::connection::Login;
+use crate::database::connection::{Login, Protocol};
 use crate::database::mix::Mix;
-use crate::database::url::{self, Protocol};
+use crate::database::url;
 
 /// The article's numbers of concurrent clients.
 pub const CLIENTS: [usize; 7] = [1, 2, 5, 10, 20, 35, 50];

@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use fingerpost_record::Secret;
 
 use crate::WorkloadError;
-use crate::database::connection::Login;
+use crate::database::connection::{Login, Protocol};
 use crate::database::stream::Address;
-use crate::database::url::Protocol;
 
 /// More than any file of passwords has.
 const LARGEST: u64 = 1 << 20;

@@ -10,7 +10,7 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use postgres_protocol::message::frontend;
 
 use crate::database::connection::{Arg, Bound, Connection, Login, QueryError};
-use crate::database::data::{Data, TABLES, Table};
+use crate::database::data::{Data, Session, TABLES, Table};
 use crate::database::mix::STATEMENTS;
 use crate::database::stream::Stream;
 
@@ -43,20 +43,7 @@ impl PgConnection {
         Ok(connection)
     }
 
-    /// As [`PgConnection::connect`], with every statement of the mix prepared.
-    pub fn prepared(login: &Login) -> Result<PgConnection, QueryError> {
-        let mut connection = Self::connect(login)?;
-        for (i, statement) in STATEMENTS.iter().enumerate() {
-            connection.prepare(&format!("s{i}"), &numbered(statement.sql))?;
-        }
-        for bound in Bound::ALL {
-            connection.prepare(&format!("t{}", bound as usize), bound.sql())?;
-        }
-        connection.names = (0..STATEMENTS.len()).map(|i| format!("s{i}")).collect();
-        Ok(connection)
-    }
-
-    fn prepare(&mut self, name: &str, sql: &str) -> Result<(), QueryError> {
+    fn prepare_one(&mut self, name: &str, sql: &str) -> Result<(), QueryError> {
         frontend::parse(name, sql, [], &mut self.out).map_err(|e| unsendable(&e))?;
         frontend::sync(&mut self.out);
         self.flush()?;
@@ -180,21 +167,6 @@ impl PgConnection {
         Ok(rows)
     }
 
-    /// Makes the tables and fills them.
-    pub fn load(&mut self, data: &Data) -> Result<(), QueryError> {
-        self.text("BEGIN")?;
-        for table in &TABLES {
-            self.text(&table.create("", ""))?;
-            self.copy(data, table)?;
-            for index in table.create_indexes("") {
-                self.text(&index)?;
-            }
-        }
-        self.text("COMMIT")?;
-        // Sets the hint bits and the visibility map too, so that the first readers need not.
-        self.text("VACUUM ANALYZE").map(drop)
-    }
-
     fn copy(&mut self, data: &Data, table: &Table) -> Result<(), QueryError> {
         frontend::query(&format!("COPY {} FROM STDIN", table.name), &mut self.out).map_err(|e| unsendable(&e))?;
         self.flush()?;
@@ -233,6 +205,43 @@ impl PgConnection {
         let mut rows = 0;
         self.until_ready(|kind, _| rows += u64::from(kind == b'D'))?;
         Ok(rows)
+    }
+}
+
+impl Session for PgConnection {
+    fn prepare(&mut self) -> Result<(), QueryError> {
+        self.names = (0..STATEMENTS.len()).map(|i| format!("s{i}")).collect();
+        for (i, statement) in STATEMENTS.iter().enumerate() {
+            self.prepare_one(&format!("s{i}"), &numbered(statement.sql))?;
+        }
+        Bound::ALL.into_iter().try_for_each(|bound| self.prepare_one(&format!("t{}", bound as usize), bound.sql()))
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), QueryError> {
+        self.text(sql).map(drop)
+    }
+
+    fn load(&mut self, data: &Data) -> Result<(), QueryError> {
+        self.text("BEGIN")?;
+        for table in &TABLES {
+            self.text(&table.create("", ""))?;
+            self.copy(data, table)?;
+            for index in table.create_indexes("") {
+                self.text(&index)?;
+            }
+        }
+        self.text("COMMIT")?;
+        // Sets the hint bits and the visibility map too, so that the first readers need not.
+        self.run("VACUUM ANALYZE")
+    }
+
+    fn describe(&mut self) -> Result<String, QueryError> {
+        let names = "'fsync', 'synchronous_commit', 'shared_buffers', 'wal_sync_method'";
+        let settings = self
+            .text(&format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"))?;
+        let settings: Vec<String> = settings.iter().map(|pair| pair.join("=")).collect();
+        let version = self.text("SHOW server_version")?.concat().concat();
+        Ok(format!("PostgreSQL {version}, {}", settings.join(", ")))
     }
 }
 

@@ -6,7 +6,7 @@
 use std::io::Write as _;
 
 use crate::database::connection::{Arg, Connection, Login, QueryError};
-use crate::database::data::{Data, TABLES};
+use crate::database::data::{Data, Session, TABLES};
 use crate::database::mix::{SIGNATURE, STATEMENTS};
 use crate::database::stream::Stream;
 
@@ -66,20 +66,6 @@ impl RedisConnection {
         self.ask(&["DEL", &key]).map(drop)
     }
 
-    /// Fills the hash with each member's signature.
-    pub fn load(&mut self, data: &Data) -> Result<(), QueryError> {
-        let key = self.key.clone();
-        let mut fields: Vec<String> = Vec::new();
-        data.each_row(&TABLES[MEMBERS], |row| {
-            let (Some(Arg::Int(id)), Some(Arg::Text(signature))) = (row.first(), row.get(SIGNATURE_COLUMN)) else {
-                return Ok(());
-            };
-            fields.extend([id.to_string(), (*signature).to_owned()]);
-            if fields.len() < 2 * BATCH { Ok(()) } else { self.put(&key, &mut fields) }
-        })?;
-        self.put(&key, &mut fields)
-    }
-
     fn put(&mut self, key: &str, fields: &mut Vec<String>) -> Result<(), QueryError> {
         if fields.is_empty() {
             return Ok(());
@@ -88,20 +74,6 @@ impl RedisConnection {
         let result = self.ask(&words).map(drop);
         fields.clear();
         result
-    }
-
-    /// The server's version, and how it keeps data on disk.
-    pub fn describe(&mut self) -> Result<String, QueryError> {
-        let info = self.text(&["INFO"])?;
-        let of = |name: &str| {
-            info.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).unwrap_or("unknown").trim().to_owned()
-        };
-        Ok(format!(
-            "Redis {}, aof_enabled={}, maxmemory_policy={}",
-            of("redis_version"),
-            of("aof_enabled"),
-            of("maxmemory_policy")
-        ))
     }
 
     fn send(&mut self, words: &[&str]) -> Result<(), QueryError> {
@@ -197,6 +169,40 @@ impl Connection for RedisConnection {
         let answer = self.ask(&["HGET", &key, &field]);
         self.key = key;
         Ok(u64::from(answer? == Answer::Some))
+    }
+}
+
+impl Session for RedisConnection {
+    fn run(&mut self, _: &str) -> Result<(), QueryError> {
+        Err(QueryError::refused("not possible", "Redis has no dump of statements to import"))
+    }
+
+    /// Fills the hash with each member's signature.
+    fn load(&mut self, data: &Data) -> Result<(), QueryError> {
+        let key = self.key.clone();
+        let mut fields: Vec<String> = Vec::new();
+        data.each_row(&TABLES[MEMBERS], |row| {
+            let (Some(Arg::Int(id)), Some(Arg::Text(signature))) = (row.first(), row.get(SIGNATURE_COLUMN)) else {
+                return Ok(());
+            };
+            fields.extend([id.to_string(), (*signature).to_owned()]);
+            if fields.len() < 2 * BATCH { Ok(()) } else { self.put(&key, &mut fields) }
+        })?;
+        self.put(&key, &mut fields)
+    }
+
+    /// The server's version, and how it keeps data on disk.
+    fn describe(&mut self) -> Result<String, QueryError> {
+        let info = self.text(&["INFO"])?;
+        let of = |name: &str| {
+            info.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).unwrap_or("unknown").trim().to_owned()
+        };
+        Ok(format!(
+            "Redis {}, aof_enabled={}, maxmemory_policy={}",
+            of("redis_version"),
+            of("aof_enabled"),
+            of("maxmemory_policy")
+        ))
     }
 }
 

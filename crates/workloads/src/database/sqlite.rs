@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags, Row, Statement as Prepared, ToSql, params_from_iter};
 
 use crate::database::connection::{Arg, Bound, Connection, QueryError};
-use crate::database::data::{Data, TABLES};
+use crate::database::data::{Data, Session, TABLES};
 use crate::database::mix::STATEMENTS;
 
 /// How long a writer waits for another.
@@ -31,8 +31,34 @@ impl SqliteConnection {
         Ok(SqliteConnection { sqlite })
     }
 
-    /// Makes the tables and fills them.
-    pub fn load(&mut self, data: &Data) -> Result<(), QueryError> {
+    fn cached(&mut self, sql: &str) -> Result<(), QueryError> {
+        self.sqlite.prepare_cached(sql).and_then(|mut s| s.execute([]).map(drop)).map_err(refusal)
+    }
+}
+
+impl Connection for SqliteConnection {
+    fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError> {
+        let mut prepared = self.sqlite.prepare_cached(STATEMENTS[statement].sql).map_err(refusal)?;
+        count_rows(&mut prepared, args).map_err(refusal)
+    }
+
+    fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
+        match bound {
+            // Immediate: a transaction that is going to write takes the lock at once, so that none fails for having
+            // read too old a state.
+            Bound::Begin => self.cached("BEGIN IMMEDIATE"),
+            Bound::Rollback if self.sqlite.is_autocommit() => Ok(()),
+            _ => self.cached(bound.sql()),
+        }
+    }
+}
+
+impl Session for SqliteConnection {
+    fn run(&mut self, sql: &str) -> Result<(), QueryError> {
+        self.sqlite.execute_batch(sql).map_err(refusal)
+    }
+
+    fn load(&mut self, data: &Data) -> Result<(), QueryError> {
         let transaction = self.sqlite.transaction().map_err(refusal)?;
         for table in &TABLES {
             transaction.execute_batch(&table.create("", "")).map_err(refusal)?;
@@ -48,13 +74,7 @@ impl SqliteConnection {
         self.sqlite.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(refusal)
     }
 
-    /// Runs a statement as text.
-    pub fn text(&mut self, sql: &str) -> Result<(), QueryError> {
-        self.sqlite.execute_batch(sql).map_err(refusal)
-    }
-
-    /// Version and settings, in words.
-    pub fn describe(&self) -> Result<String, QueryError> {
+    fn describe(&mut self) -> Result<String, QueryError> {
         let text = |row: &Row| match row.get(0)? {
             SqlValue::Integer(n) => Ok(n.to_string()),
             SqlValue::Text(s) => Ok(s),
@@ -74,27 +94,6 @@ impl SqliteConnection {
             setting("page_size")?,
             setting("cache_size")?
         ))
-    }
-
-    fn run(&mut self, sql: &str) -> Result<(), QueryError> {
-        self.sqlite.prepare_cached(sql).and_then(|mut s| s.execute([]).map(drop)).map_err(refusal)
-    }
-}
-
-impl Connection for SqliteConnection {
-    fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError> {
-        let mut prepared = self.sqlite.prepare_cached(STATEMENTS[statement].sql).map_err(refusal)?;
-        count_rows(&mut prepared, args).map_err(refusal)
-    }
-
-    fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
-        match bound {
-            // Immediate: a transaction that is going to write takes the lock at once, so that none fails for having
-            // read too old a state.
-            Bound::Begin => self.run("BEGIN IMMEDIATE"),
-            Bound::Rollback if self.sqlite.is_autocommit() => Ok(()),
-            _ => self.run(bound.sql()),
-        }
     }
 }
 

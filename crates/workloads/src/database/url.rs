@@ -4,43 +4,12 @@ use fingerpost_odb::percent;
 use fingerpost_record::{Secret, secret, suggest};
 
 use crate::WorkloadError;
-use crate::database::connection::Login;
+use crate::database::connection::{Login, Protocol};
 use crate::database::redis;
 use crate::database::stream::Address;
 
 /// The database that is made when the address names none.
 const DEFAULT_NAME: &str = "fingerpost";
-
-/// Which protocol a server speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// MySQL's.
-    MySql,
-    /// PostgreSQL's.
-    Postgres,
-    /// Redis'.
-    Redis,
-}
-
-impl Protocol {
-    /// Its name in parameters.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::MySql => "mysql",
-            Protocol::Postgres => "postgresql",
-            Protocol::Redis => "redis",
-        }
-    }
-
-    /// The user and the port where an address names none.
-    fn defaults(self) -> (&'static str, u16) {
-        match self {
-            Protocol::MySql => ("root", 3306),
-            Protocol::Postgres => ("postgres", 5432),
-            Protocol::Redis => (redis::DEFAULT_USER, 6379),
-        }
-    }
-}
 
 /// Reads an address. The login's database is the one to be made and dropped.
 pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
@@ -51,10 +20,11 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
         )))
     };
     let Some((scheme, rest)) = url.split_once("://") else { return wrong("it has no scheme") };
-    let protocol = match scheme {
-        "mysql" | "mariadb" => Protocol::MySql,
-        "postgres" | "postgresql" => Protocol::Postgres,
-        "redis" => Protocol::Redis,
+    // With the user and the port where an address names none.
+    let (protocol, default_user, default_port) = match scheme {
+        "mysql" | "mariadb" => (Protocol::MySql, "root", 3306),
+        "postgres" | "postgresql" => (Protocol::Postgres, "postgres", 5432),
+        "redis" => (Protocol::Redis, redis::DEFAULT_USER, 6379),
         other => {
             let near = suggest::nearest(other, ["mysql", "mariadb", "postgres", "postgresql", "redis"]);
             let meant = near.map_or(String::new(), |near| format!(" (did you mean “{near}”?)"));
@@ -68,7 +38,6 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
     let (Some(user), Some(password)) = (decode(user), password.map_or(Some(None), |p| decode(p).map(Some))) else {
         return wrong("user or password has a % that is not followed by two hexadecimal digits");
     };
-    let (default_user, default_port) = protocol.defaults();
     let (host, port) = match split_port(host) {
         Some((host, None)) => (host, default_port),
         Some((host, Some(port))) => match port.parse() {

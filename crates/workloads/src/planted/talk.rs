@@ -46,7 +46,7 @@ impl Target {
     pub fn connect(&self, split: bool, name: &str, patience: Duration) -> Result<Talk, String> {
         let told = |e: &dyn std::fmt::Display| e.to_string();
         Ok(match self {
-            Target::MySql(login) => Talk::MySql(Box::new(MySqlConnection::connect(login).map_err(|e| told(&e))?)),
+            Target::MySql(login) => Talk::MySql(Box::new(MySqlConnection::connect(login, None).map_err(|e| told(&e))?)),
             Target::Postgres(login) => Talk::Postgres(Box::new(PgConnection::connect(login).map_err(|e| told(&e))?)),
             Target::Sqlite(file, pragmas) => Talk::Sqlite(Box::new(open(file, pragmas).map_err(|e| told(&e))?)),
             Target::Redis(address) => Talk::Redis(Tcp::connect(*address, split, patience).map_err(|e| told(&e))?),

@@ -8,7 +8,7 @@ use fingerpost_sys::scratch::Scratch;
 
 use super::{Home, Private, Programs, Restart, most_connections, words};
 use crate::WorkloadError;
-use crate::database::connection::{Login, QueryError, Target};
+use crate::database::connection::{Login, Protocol, QueryError, Target};
 use crate::database::mysql::MySqlConnection;
 use crate::database::options::Options;
 use crate::programs::find_program;
@@ -66,7 +66,7 @@ pub(crate) fn prepare(
 
 /// Makes the database in a server that answers.
 pub(crate) fn make_database(login: &Login) -> Result<(), QueryError> {
-    MySqlConnection::connect(login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop)
+    MySqlConnection::connect(login, None)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop)
 }
 
 /// Starts a server in a new directory `dir`.
@@ -89,5 +89,6 @@ pub fn start(
     let restart = Restart { home, what: "MariaDB", words, end: libc::SIGTERM };
     let server = restart.serve(scratch, || make_database(&login))?;
     login.database = "site".to_owned();
-    Ok(Private { server, target: Target::MySql { login, storage: Some(storage.to_owned()) }, restart })
+    let target = Target::Server { protocol: Protocol::MySql, login, storage: Some(storage.to_owned()) };
+    Ok(Private { server, target, restart })
 }

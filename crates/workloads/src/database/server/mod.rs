@@ -13,9 +13,8 @@ use fingerpost_sys::scratch::{Scratch, Server};
 
 use crate::WorkloadError;
 use crate::database::connection::{QueryError, Target};
-use crate::database::mysql::MySqlConnection;
+use crate::database::open::open;
 use crate::database::options::Options;
-use crate::database::postgres::PgConnection;
 use crate::database::stream::Address;
 use crate::server_dir::{Account, ServerDir};
 
@@ -91,11 +90,7 @@ impl Restart {
         if ended.is_none() {
             return Err(failed(&format!("it was still there after {} s", READY_DEADLINE.as_secs())));
         }
-        self.serve(scratch, || match target {
-            Target::Postgres { login } => PgConnection::connect(login).map(drop),
-            Target::MySql { login, .. } => MySqlConnection::connect(login).map(drop),
-            Target::Sqlite { .. } | Target::Redis { .. } => Ok(()),
-        })
+        self.serve(scratch, || open(target).map(drop))
     }
 }
 

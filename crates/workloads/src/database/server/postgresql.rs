@@ -8,7 +8,7 @@ use fingerpost_sys::scratch::Scratch;
 
 use super::{Home, Private, Programs, Restart, most_connections, words};
 use crate::WorkloadError;
-use crate::database::connection::{Login, Target};
+use crate::database::connection::{Login, Protocol, Target};
 use crate::database::options::Options;
 use crate::database::postgres::PgConnection;
 use crate::programs::{find_program, postgresql_versions};
@@ -70,5 +70,6 @@ pub fn start(options: &Options, scratch: &mut Scratch, dir: PathBuf) -> Result<P
     // "Fast shutdown" of its manual: clients are sent away.
     let restart = Restart { home, what: "PostgreSQL", words, end: libc::SIGINT };
     let server = restart.serve(scratch, || PgConnection::connect(&login).map(drop))?;
-    Ok(Private { server, target: Target::Postgres { login }, restart })
+    let target = Target::Server { protocol: Protocol::Postgres, login, storage: None };
+    Ok(Private { server, target, restart })
 }
