@@ -38,25 +38,26 @@ pub struct Store {
 
 impl Store {
     /// Every one that there is.
-    pub const ALL: [Store; 6] = [
-        Store { engine: Engine::Lmdb, keys: Keys::Nested },
-        Store { engine: Engine::Lmdb, keys: Keys::Flat },
-        Store { engine: Engine::Sqlite, keys: Keys::Nested },
-        Store { engine: Engine::Sqlite, keys: Keys::Flat },
-        Store { engine: Engine::Redb, keys: Keys::Nested },
-        Store { engine: Engine::Redb, keys: Keys::Flat },
-    ];
+    pub const ALL: [Store; 6] = {
+        const fn with(engine: Engine, keys: Keys) -> Store {
+            Store { engine, keys }
+        }
+        use Engine::*;
+        use Keys::*;
+        [
+            with(Lmdb, Nested),
+            with(Lmdb, Flat),
+            with(Sqlite, Nested),
+            with(Sqlite, Flat),
+            with(Redb, Nested),
+            with(Redb, Flat),
+        ]
+    };
 
     /// Its name: `lmdb`, `lmdb-flat` …
     pub fn name(self) -> &'static str {
-        match (self.engine, self.keys) {
-            (Engine::Lmdb, Keys::Nested) => "lmdb",
-            (Engine::Lmdb, Keys::Flat) => "lmdb-flat",
-            (Engine::Sqlite, Keys::Nested) => "sqlite",
-            (Engine::Sqlite, Keys::Flat) => "sqlite-flat",
-            (Engine::Redb, Keys::Nested) => "redb",
-            (Engine::Redb, Keys::Flat) => "redb-flat",
-        }
+        const NAMES: [[&str; 2]; 3] = [["lmdb", "lmdb-flat"], ["sqlite", "sqlite-flat"], ["redb", "redb-flat"]];
+        NAMES[self.engine as usize][self.keys as usize]
     }
 }
 
@@ -152,10 +153,7 @@ pub(crate) const NEXT_KEY: &[u8] = b"/next";
 impl Keys {
     /// As it is written under [`FORMAT_KEY`]; longer than a head.
     pub(crate) fn mark(self) -> &'static [u8] {
-        match self {
-            Keys::Nested => b"fingerpost odb 2 nested",
-            Keys::Flat => b"fingerpost odb 2 flat",
-        }
+        [&b"fingerpost odb 2 nested"[..], b"fingerpost odb 2 flat"][self as usize]
     }
 
     pub(crate) fn from_mark(mark: &[u8]) -> Option<Keys> {

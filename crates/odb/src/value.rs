@@ -19,12 +19,7 @@ pub enum Kind {
 impl Kind {
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Text => "text",
-            Kind::Binary => "binary",
-            Kind::Script => "script",
-            Kind::Outline => "outline",
-        }
+        ["text", "binary", "script", "outline"][self as usize - 1]
     }
 
     fn from_tag(tag: u8) -> Option<Kind> {
