@@ -1,9 +1,11 @@
 //! What stages, locks and the peer do alike: computing, and writing to a disk.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use fingerpost_sys::trace::monotonic_ns;
 use rustix::fs::{Mode, OFlags};
@@ -14,6 +16,31 @@ use crate::closed_loop::work;
 const TURNS: u32 = 2000;
 /// Bytes of a write before a sync.
 const WRITE: usize = 4096;
+
+/// A place where threads leave things for others, which sleep until then. Nothing but a futex below, as a lock has it.
+#[derive(Debug)]
+pub struct Post<T>(Mutex<VecDeque<T>>, Condvar);
+
+impl<T> Default for Post<T> {
+    fn default() -> Self {
+        Post(Mutex::default(), Condvar::new())
+    }
+}
+
+impl<T> Post<T> {
+    /// Leaves something.
+    pub fn leave(&self, what: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(what);
+        self.1.notify_one();
+    }
+
+    /// Waits for what was left first.
+    pub fn take(&self) -> T {
+        let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.1.wait_while(place, |left| left.is_empty()).unwrap_or_else(PoisonError::into_inner);
+        place.pop_front().expect("it was waited for")
+    }
+}
 
 /// Computes until this time on the monotonic clock.
 pub fn compute_until(until: u64) {

@@ -3,42 +3,18 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use fingerpost_sys::affinity;
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::basic::{SyncedFile, compute_until};
+use super::basic::{Post, SyncedFile, compute_until};
 use super::log::{Account, own_tid};
 use super::{Kind, Order};
 
 /// The nice value of a holder that is to wait for its CPU: the thread beside it then gets all of it but a 69th.
 const LOWEST_PRIORITY: i32 = 19;
-
-/// A place where one thread leaves something for another, which sleeps until then. Nothing but a futex below, as a lock
-/// has it.
-#[derive(Debug)]
-struct Post<T>(Mutex<Option<T>>, Condvar);
-
-impl<T> Default for Post<T> {
-    fn default() -> Self {
-        Post(Mutex::new(None), Condvar::new())
-    }
-}
-
-impl<T> Post<T> {
-    fn leave(&self, what: T) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
-        self.1.notify_one();
-    }
-
-    fn take(&self) -> T {
-        let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut place = self.1.wait_while(place, |what| what.is_none()).unwrap_or_else(PoisonError::into_inner);
-        place.take().expect("it was waited for")
-    }
-}
 
 /// Nanoseconds of a holder: on a CPU, and ready for one.
 #[derive(Clone, Copy, Debug, Default)]

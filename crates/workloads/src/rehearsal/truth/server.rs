@@ -1,16 +1,16 @@
 //! The server's process, in its two shapes.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use fingerpost_sys::trace::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::basic::Post;
 use super::log::{Log, Served, own_tid};
 use super::stages::Stages;
 use super::{Mix, Shape};
@@ -40,8 +40,7 @@ pub fn main(args: Vec<OsString>) -> Ended {
         dir: PathBuf::from(&dir),
         peer,
         log: Log::default(),
-        queue: Mutex::default(),
-        asked: Condvar::new(),
+        asked: Post::default(),
         clients: recipe.clients,
     });
     let accepting = Arc::clone(&shared);
@@ -68,8 +67,7 @@ struct Shared {
     dir: PathBuf,
     peer: u16,
     log: Log,
-    queue: Mutex<VecDeque<Asked>>,
-    asked: Condvar,
+    asked: Post<Asked>,
     clients: usize,
 }
 
@@ -115,7 +113,7 @@ fn loop_and_pool(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()>
             let Ok(mut worker) = Worker::new(&shared, number) else { return };
             loop {
                 // A client that has left is no error.
-                let _ = worker.answer(&shared.next());
+                let _ = worker.answer(&shared.asked.take());
             }
         })?;
     }
@@ -128,7 +126,7 @@ fn loop_and_pool(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()>
         let mut gone = Vec::new();
         for (i, stream) in streams.iter().enumerate().filter(|(i, _)| ready[i + 1]) {
             match ask(stream) {
-                Ok(Some(asked)) => shared.put(asked),
+                Ok(Some(asked)) => shared.asked.leave(asked),
                 _ => gone.push(i),
             }
         }
@@ -138,19 +136,6 @@ fn loop_and_pool(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()>
             stream.set_nodelay(true)?;
             streams.push(Arc::new(stream));
         }
-    }
-}
-
-impl Shared {
-    fn put(&self, asked: Asked) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(asked);
-        self.asked.notify_one();
-    }
-
-    fn next(&self) -> Asked {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut queue = self.asked.wait_while(queue, |queue| queue.is_empty()).unwrap_or_else(PoisonError::into_inner);
-        queue.pop_front().expect("it was waited for")
     }
 }
 
