@@ -1,6 +1,8 @@
 //! Stalls of the database's clients, found from counts of completions in short slots, and what the watcher saw
 //! meanwhile.
 
+use std::collections::BTreeMap;
+
 use crate::stalls::{Finder, Notes, Reason, Stall, Threads};
 
 /// What the watcher saw at one moment at which nothing completed. Times are in nanoseconds.
@@ -13,7 +15,7 @@ pub struct Sample {
     /// CPU time that the host took away since the watcher looked before.
     pub stolen: u64,
     /// The server's threads by state (`R`, `S`, `D` …); empty when they cannot be seen.
-    pub server: Vec<(char, usize)>,
+    pub server: BTreeMap<char, usize>,
 }
 
 /// The stalls in counts of completions per slot.
@@ -50,7 +52,7 @@ impl Notes for Seen<'_> {
         }
         let seen = meanwhile.iter().rev().find(|g| !g.server.is_empty());
         let threads = seen.map_or(Threads::Unseen, |seen| {
-            let threads = |state: char| seen.server.iter().find(|(s, _)| *s == state).map_or(0, |(_, n)| *n);
+            let threads = |state: char| seen.server.get(&state).copied().unwrap_or(0);
             match (threads('D'), threads('R')) {
                 (0, 0) => Threads::Asleep,
                 (0, running) => Threads::Runnable(running),
@@ -99,9 +101,11 @@ mod tests {
         let why = |g: Sample| find(&slots, MS, 0, 2, &[g])[0].why.to_string();
         assert!(why(Sample { stolen: 80 * MS, ..sample(50) }).contains("host took 80 ms"));
         assert!(why(Sample { late: 90 * MS, ..sample(100) }).contains("got no CPU for 90 ms"));
-        assert!(why(Sample { server: vec![('D', 1), ('S', 3)], ..sample(50) }).contains("1 thread waiting for a disk"));
-        assert!(why(Sample { server: vec![('R', 2)], ..sample(50) }).contains("2 threads running"));
-        assert!(why(Sample { server: vec![('S', 9)], ..sample(50) }).contains("asleep"));
+        assert!(
+            why(Sample { server: [('D', 1), ('S', 3)].into(), ..sample(50) }).contains("1 thread waiting for a disk")
+        );
+        assert!(why(Sample { server: [('R', 2)].into(), ..sample(50) }).contains("2 threads running"));
+        assert!(why(Sample { server: [('S', 9)].into(), ..sample(50) }).contains("asleep"));
         // What was seen at another time says nothing.
         assert_eq!(why(Sample { stolen: 1000 * MS, ..sample(7000) }), "all 2 clients were waiting for the server");
     }

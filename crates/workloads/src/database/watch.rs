@@ -1,6 +1,7 @@
 //! The watcher of the load generator: looks now and then whether anything completes, and what goes on when nothing
 //! does.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,16 +99,13 @@ impl<'a> Watch<'a> {
     }
 
     /// The threads of the server's processes, and of the processes that they started, by state.
-    fn server_threads(&self) -> Vec<(char, usize)> {
-        let mut states: Vec<(char, usize)> = Vec::new();
+    fn server_threads(&self) -> BTreeMap<char, usize> {
+        let mut states = BTreeMap::new();
         for pid in self.servers.iter().flat_map(|pid| self.family(*pid)) {
             for tid in self.paths.names(format!("proc/{pid}/task")) {
                 let Ok(text) = self.paths.read(format!("proc/{pid}/task/{tid}/stat")) else { continue };
                 let Some(stat) = process::Stat::parse(&text) else { continue };
-                match states.iter_mut().find(|(state, _)| *state == stat.state) {
-                    Some((_, n)) => *n += 1,
-                    None => states.push((stat.state, 1)),
-                }
+                *states.entry(stat.state).or_default() += 1;
             }
         }
         states
@@ -132,10 +130,7 @@ mod tests {
         let watched = Watch::new(&me, &progress).until(start, start + Duration::from_millis(60));
         assert!(!watched.samples.is_empty());
         // This thread, at the least, was running when it looked.
-        assert!(
-            watched.samples.iter().any(|g| g.server.iter().any(|(state, n)| *state == 'R' && *n > 0)),
-            "{watched:?}"
-        );
+        assert!(watched.samples.iter().any(|g| g.server.contains_key(&'R')), "{watched:?}");
         assert!((0.0..=1.0).contains(&watched.busy));
     }
 }
