@@ -9,7 +9,6 @@ pub mod content;
 pub mod errors;
 pub mod generator;
 pub mod http;
-mod input;
 pub mod kernel;
 pub mod nginx;
 pub mod plan;
