@@ -205,6 +205,11 @@ impl Link {
         Link::start(command, |command| scratch.spawn(command))
     }
 
+    /// The port that a server says it has, as `ready 8080`; nothing when it ends instead.
+    pub(crate) fn port(&mut self) -> Option<u16> {
+        self.line(None).ok()?.strip_prefix("ready ")?.parse().ok()
+    }
+
     /// Ends the process. The end of its orders is the end of its work; a signal is for one that hangs.
     pub(crate) fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
         self.close();

@@ -97,8 +97,7 @@ impl Served {
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(workers.to_string());
         let mut link = Link::within(&mut command, scratch).map_err(failed)?;
-        let line = link.line(None);
-        let Some(port) = line.ok().and_then(|line| line.strip_prefix("ready ")?.parse::<u16>().ok()) else {
+        let Some(port) = link.port() else {
             let end = link.end();
             let _ = scratch.stop(link.process);
             return Err(WorkloadError::Failed(format!("the server of {} was not ready: it {end}", access.name())));

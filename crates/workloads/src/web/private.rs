@@ -2,11 +2,11 @@
 //! they answer.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::scratch::{self, Scratch};
@@ -19,7 +19,7 @@ use super::settings::{Server, Settings, Url};
 use super::static_server;
 use crate::WorkloadError;
 use crate::server_dir::{self, Account, ServerDir};
-use crate::worker::{self, prefixed};
+use crate::worker::{self, Link, prefixed};
 
 /// How long a server may take until it answers.
 const READY: Duration = Duration::from_secs(20);
@@ -184,12 +184,14 @@ fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &
     let failed = |what: &str, e: std::io::Error| error(WorkloadError::Failed(format!("{name} {what}: {e}")));
     let mut command = prefixed(prefix, program);
     plan.dir.set_up(&mut command, plan.run).map_err(|e| failed("has no log", e))?;
-    let is_embedded = settings.server == Server::Embedded;
-    if is_embedded {
-        command.stdout(Stdio::piped());
-    }
-    let mut server = scratch.spawn(&mut command).map_err(|e| failed("could not be started", e))?;
-    let port = if is_embedded { embedded_port(&mut server) } else { Some(plan.port) };
+    let not_started = |e| failed("could not be started", e);
+    let (mut server, port) = if settings.server == Server::Embedded {
+        let mut link = Link::within(&mut command, scratch).map_err(not_started)?;
+        let port = link.port();
+        (link.process, port)
+    } else {
+        (scratch.spawn(&mut command).map_err(not_started)?, Some(plan.port))
+    };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(plan.port)));
     let path = format!("/{FILE}");
     let ready = port
@@ -241,13 +243,6 @@ fn embedded(plan: &Plan, behind_prefix: bool) -> std::io::Result<Command> {
     }
     command.arg(plan.root).arg(plan.workers.to_string()).arg(plan.backlog.to_string());
     Ok(command)
-}
-
-/// The port that the embedded server says it has; nothing when it ends instead.
-fn embedded_port(server: &mut scratch::Server) -> Option<u16> {
-    let mut line = String::new();
-    BufReader::new(server.child.stdout.take()?).read_line(&mut line).ok()?;
-    line.trim().strip_prefix("ready ")?.parse().ok()
 }
 
 /// Waits until it answers, and tells what it calls itself.
