@@ -115,7 +115,7 @@ impl Planted {
         if embedded {
             place(client.pid())?;
         }
-        client.ask(&line(&Order::Prepare(prepare.to_vec()))?, PATIENCE)?;
+        client.order(&Order::Prepare(prepare.to_vec()), PATIENCE)?;
         self.client = Some(client);
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Planted {
     /// it is dropped.
     pub fn other_session(&self, script: &Script) -> Result<Worker, WorkloadError> {
         let mut session = Worker::start(self.client_command()?, "other session")?;
-        session.ask(&line(&Order::Step(script.clone(), SESSION.as_millis() as u64))?, PATIENCE)?;
+        session.order(&Order::Step(script.clone(), SESSION.as_millis() as u64), PATIENCE)?;
         Ok(session)
     }
 
@@ -156,10 +156,6 @@ impl Planted {
         }
         scratch.stop(server)
     }
-}
-
-fn line(order: &Order) -> Result<String, WorkloadError> {
-    serde_json::to_string(order).map_err(|e| WorkloadError::Failed(format!("an order cannot be written: {e}")))
 }
 
 impl Workload for Planted {
@@ -193,8 +189,8 @@ impl Workload for Planted {
         };
         let (script, embedded) = (&self.script, self.target.is_embedded());
         until_something(length + WARM_UP, |length| {
-            let order = line(&Order::Step(script.clone(), length.as_millis() as u64))?;
-            if client.ask(&order, length + PATIENCE)?.trim() != BEGUN {
+            let order = Order::Step(script.clone(), length.as_millis() as u64);
+            if client.order(&order, length + PATIENCE)?.trim() != BEGUN {
                 return Err(WorkloadError::Failed(
                     "the load generator answered something else than it was asked".into(),
                 ));

@@ -18,6 +18,7 @@ use fingerpost_record::Params;
 use fingerpost_sys::child::{self, die_with_parent};
 
 pub use recipe::Recipe;
+use serde::Serialize;
 
 use crate::closed_loop::{Report, until_something};
 use crate::worker::{self, Link, NoAnswer};
@@ -195,6 +196,12 @@ impl Worker {
     /// Sends a line and waits for one. A worker that does not answer in time is killed, which ends the waiting.
     pub fn ask(&mut self, line: &str, patience: Duration) -> Result<String, WorkloadError> {
         self.link.say(line).map_err(|e| self.failed(format!("does not listen: {e}")))?;
+        self.next(patience)
+    }
+
+    /// The same for an order that is an object of JSON.
+    pub fn order(&mut self, order: &impl Serialize, patience: Duration) -> Result<String, WorkloadError> {
+        self.link.order(order).map_err(|e| self.failed(format!("does not listen: {e}")))?;
         self.next(patience)
     }
 
