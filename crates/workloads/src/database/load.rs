@@ -50,6 +50,7 @@ impl Span {
 }
 
 /// What one client counted.
+#[derive(Default)]
 struct Counted {
     completed: u64,
     /// Round trips of these.
@@ -262,15 +263,7 @@ impl Client {
 
 impl Counted {
     fn new(span: Span) -> Counted {
-        let slots = vec![0; span.slots()];
-        Counted {
-            completed: 0,
-            turns: 0,
-            latencies: Histogram::default(),
-            slots,
-            errors: BTreeMap::new(),
-            first_error: None,
-        }
+        Counted { slots: vec![0; span.slots()], ..Counted::default() }
     }
 
     /// Throughput has what completed within the step; latencies have what began within it, so that one that lasts

@@ -84,11 +84,7 @@ pub enum Mix {
 impl Mix {
     /// The name as `--set mix=` takes it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Mix::Read => "read",
-            Mix::Write => "write",
-            Mix::Point => "point",
-        }
+        ["read", "write", "point"][self as usize]
     }
 
     /// The mix of this name.

@@ -16,8 +16,7 @@ use crate::database::postgres::PgConnection;
 use crate::database::server::{Home, mariadb, postgresql, words};
 use crate::programs::find_program;
 use crate::server_dir::{make_passable, write_readable};
-use crate::web::nginx::framed;
-use crate::web::{apache, private};
+use crate::web::{apache, nginx, private};
 
 /// A kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,27 +40,14 @@ pub enum Engine {
 
 impl Engine {
     /// Every one.
-    pub const ALL: [Engine; 7] = [
-        Engine::MariaDb,
-        Engine::PostgreSql,
-        Engine::Sqlite,
-        Engine::Redis,
-        Engine::Nginx,
-        Engine::Proxy,
-        Engine::Apache,
-    ];
+    pub const ALL: [Engine; 7] = {
+        use Engine::*;
+        [MariaDb, PostgreSql, Sqlite, Redis, Nginx, Proxy, Apache]
+    };
 
     /// The name on the command line and in parameters.
     pub fn name(self) -> &'static str {
-        match self {
-            Engine::MariaDb => "mariadb",
-            Engine::PostgreSql => "postgresql",
-            Engine::Sqlite => "sqlite",
-            Engine::Redis => "redis",
-            Engine::Nginx => "nginx",
-            Engine::Proxy => "proxy",
-            Engine::Apache => "apache",
-        }
+        ["mariadb", "postgresql", "sqlite", "redis", "nginx", "proxy", "apache"][self as usize]
     }
 
     /// The name of the workload that it belongs to.
@@ -203,20 +189,15 @@ fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scra
     let home = Home::make(dir, private::ACCOUNTS)?;
     let root = make_files(&home.dir.path).map_err(|e| Failed(format!("the pages cannot be written: {e}")))?;
     let port = free_port()?;
-    let (name, names, text) = match plan.engine {
-        Engine::Apache => ("Apache", ["apache2", "httpd"], apache(plan, &home, &root, port)?),
-        _ => ("nginx", ["nginx", "nginx"], nginx(plan, &home, &root, port, backend)),
+    let (dir, run) = (&home.dir, &home.run);
+    let (name, command) = match plan.engine {
+        Engine::Apache => {
+            ("Apache", apache::in_foreground(dir, run, |modules| apache(plan, &home, &root, port, modules))?)
+        }
+        _ => ("nginx", nginx::in_foreground(dir, run, &nginx(plan, &home, &root, port, backend))?),
     };
-    let program = find_program(&names, &[]).ok_or_else(|| Failed(format!("{name} has gone")))?;
-    let file = home
-        .dir
-        .write("server.conf", text.as_bytes())
-        .map_err(|e| Failed(format!("its configuration cannot be written: {e}")))?;
-    let (run, file) = (home.run.display().to_string(), file.display().to_string());
-    let words = match plan.engine {
-        Engine::Apache => words(&program, &["-d", &run, "-f", &file, "-D", "FOREGROUND"]),
-        _ => words(&program, &["-p", &run, "-c", &file, "-e", "stderr"]),
-    };
+    let words: Vec<OsString> =
+        std::iter::once(command.get_program()).chain(command.get_args()).map(OsString::from).collect();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = serve(plan, &home, name, &words, scratch, || answers(address))?;
     Ok(Started { server, target: Target::Http(address) })
@@ -261,18 +242,23 @@ fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>)
     let pass = "            proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\";\n";
     let location = format!("        location / {{\n{}{files}        }}\n", if backend.is_some() { pass } else { "" });
     let http = format!("    default_type text/plain;\n{http}{upstream}");
-    framed((&home.run, root), &main, ("crit", 1024), &http, &format!("{port}{listen}"), &format!("{server}{location}"))
+    nginx::framed(
+        (&home.run, root),
+        &main,
+        ("crit", 1024),
+        &http,
+        &format!("{port}{listen}"),
+        &format!("{server}{location}"),
+    )
 }
 
-fn apache(plan: &Plan, home: &Home, root: &Path, port: u16) -> Result<String, WorkloadError> {
-    let modules = apache::modules().ok_or_else(|| Failed("Apache's modules have gone".into()))?;
-    let loads = ["mpm_event", "authz_core", "unixd", "deflate", "filter"]
-        .map(|name| apache::load(&modules, name, false))
-        .concat();
+fn apache(plan: &Plan, home: &Home, root: &Path, port: u16, modules: &Path) -> String {
+    let loads =
+        ["mpm_event", "authz_core", "unixd", "deflate", "filter"].map(|name| apache::load(modules, name, false));
     let fixed = "ThreadsPerChild 25\nStartServers 2\nServerLimit 2\nMaxRequestWorkers 50\n";
     let (own, overrides) = (fixed.to_owned() + &plan.lines("", ""), plan.lines("override", "    "));
     let overrides = if overrides.is_empty() { "    AllowOverride None\n" } else { &overrides };
-    Ok(apache::framed(&home.dir, (&home.run, root), port, &loads, "crit", &own, overrides))
+    apache::framed(&home.dir, (&home.run, root), port, &loads.concat(), "crit", &own, overrides)
 }
 
 #[cfg(test)]

@@ -29,11 +29,7 @@ const THREADS: usize = 25;
 impl Mpm {
     /// The name in settings and parameters.
     pub fn name(self) -> &'static str {
-        match self {
-            Mpm::Prefork => "prefork",
-            Mpm::Worker => "worker",
-            Mpm::Event => "event",
-        }
+        ["prefork", "worker", "event"][self as usize]
     }
 
     /// The module of this name.
@@ -89,7 +85,7 @@ pub fn missing(mpm: Mpm) -> Option<String> {
     }
 }
 
-pub(crate) fn modules() -> Option<PathBuf> {
+fn modules() -> Option<PathBuf> {
     MODULE_DIRS.split(' ').map(PathBuf::from).find(|d| d.join("mod_authz_core.so").is_file())
 }
 
@@ -98,13 +94,22 @@ pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
     if let Some(sentence) = missing(mpm) {
         return Err(WorkloadError::Missing(sentence));
     }
+    in_foreground(plan.dir, plan.run, |modules| configuration(plan, mpm, modules))
+}
+
+/// The same with a configuration of the caller's, who is told where the modules are.
+pub(crate) fn in_foreground(
+    dir: &ServerDir,
+    run: &Path,
+    text: impl FnOnce(&Path) -> String,
+) -> Result<Command, WorkloadError> {
     let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"], &[]), modules()) else {
         return Err(WorkloadError::Missing("Apache was removed just now; install it again".to_owned()));
     };
-    let file = plan.dir.write("server.conf", configuration(plan, mpm, &modules).as_bytes());
+    let file = dir.write("server.conf", text(&modules).as_bytes());
     let file = file.map_err(|e| WorkloadError::Failed(format!("Apache’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
-    command.arg("-d").arg(plan.run).arg("-f").arg(file).args(["-D", "FOREGROUND"]);
+    command.arg("-d").arg(run).arg("-f").arg(file).args(["-D", "FOREGROUND"]);
     Ok(command)
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use super::plan::Plan;
 use crate::WorkloadError;
 use crate::programs::find_program;
+use crate::server_dir::ServerDir;
 
 /// What is missing for it, with what to do.
 pub fn missing() -> Option<String> {
@@ -16,12 +17,17 @@ pub fn missing() -> Option<String> {
 
 /// Writes the configuration and makes the command that runs it in the foreground.
 pub fn command(plan: &Plan) -> Result<Command, WorkloadError> {
+    in_foreground(plan.dir, plan.run, &configuration(plan))
+}
+
+/// The same with a configuration of the caller's.
+pub(crate) fn in_foreground(dir: &ServerDir, run: &Path, text: &str) -> Result<Command, WorkloadError> {
     let program = find_program(&["nginx"], &[]).ok_or_else(|| WorkloadError::Missing(missing().unwrap_or_default()))?;
-    let file = plan.dir.write("server.conf", configuration(plan).as_bytes());
+    let file = dir.write("server.conf", text.as_bytes());
     let file = file.map_err(|e| WorkloadError::Failed(format!("nginx’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
     // The compiled-in log file would be opened before the configuration is read, and needs root.
-    command.arg("-p").arg(plan.run).arg("-c").arg(file).args(["-e", "stderr"]);
+    command.arg("-p").arg(run).arg("-c").arg(file).args(["-e", "stderr"]);
     Ok(command)
 }
 
