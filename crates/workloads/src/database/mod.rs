@@ -23,7 +23,7 @@ pub mod options;
 mod password;
 pub(crate) mod postgres;
 mod process;
-mod redis;
+pub(crate) mod redis;
 pub(crate) mod server;
 mod sqlite;
 pub(crate) mod stalls;

@@ -18,6 +18,8 @@ const BATCH: usize = 500;
 const LONGEST_LINE: usize = 4096;
 /// No answer's content is longer.
 const LONGEST: usize = 16 << 20;
+/// No array is longer.
+const MOST: i64 = 10_000;
 /// The members' place among the tables, and their signature's among the columns.
 const MEMBERS: usize = 0;
 /// See [`MEMBERS`].
@@ -27,12 +29,14 @@ const SIGNATURE_COLUMN: usize = 4;
 pub struct RedisConnection {
     stream: Stream,
     key: String,
+    /// Whether each command goes out in two writes.
+    split: bool,
     out: Vec<u8>,
 }
 
 /// An answer, as far as it is told apart.
 #[derive(Debug, PartialEq, Eq)]
-enum Answer {
+pub enum Answer {
     /// A number of bytes of content, or a line.
     Some,
     /// Nothing is there.
@@ -44,14 +48,18 @@ enum Answer {
 impl RedisConnection {
     /// Connects, and authenticates where there is a password.
     pub fn connect(login: &Login) -> Result<RedisConnection, QueryError> {
-        let mut connection =
-            RedisConnection { stream: login.stream()?, key: login.database.clone(), out: Vec::with_capacity(4096) };
+        let mut connection = RedisConnection::over(login.stream()?, login.database.clone(), false);
         if let Some(password) = login.password() {
             let words: &[&str] =
                 if login.user == DEFAULT_USER { &["AUTH", password] } else { &["AUTH", &login.user, password] };
             connection.ask(words).map_err(|e| QueryError { kind: "access denied".to_owned(), fatal: true, ..e })?;
         }
         Ok(connection)
+    }
+
+    /// A connection over a stream; with `split` each command goes out in two writes.
+    pub fn over(stream: Stream, key: String, split: bool) -> RedisConnection {
+        RedisConnection { stream, key, split, out: Vec::with_capacity(4096) }
     }
 
     /// Whether the key of this login exists.
@@ -85,10 +93,13 @@ impl RedisConnection {
             self.out.extend_from_slice(word.as_bytes());
             self.out.extend_from_slice(b"\r\n");
         }
-        self.stream.send(&self.out).map_err(|e| QueryError::lost(&e))
+        let (first, rest) = self.out.split_at(if self.split { self.out.len() / 2 } else { 0 });
+        let sent = if self.split { self.stream.send(first) } else { Ok(()) };
+        sent.and_then(|()| self.stream.send(rest)).map_err(|e| QueryError::lost(&e))
     }
 
-    fn ask(&mut self, words: &[&str]) -> Result<Answer, QueryError> {
+    /// Sends a command and reads the answer to its end.
+    pub fn ask(&mut self, words: &[&str]) -> Result<Answer, QueryError> {
         self.send(words)?;
         self.answer()
     }
@@ -105,10 +116,22 @@ impl RedisConnection {
         Ok(String::from_utf8_lossy(&content[..length]).into_owned())
     }
 
-    /// Reads an answer that is not an array: none of what is asked here has one.
+    /// Reads an answer, or an array of such.
     #[inline]
     fn answer(&mut self) -> Result<Answer, QueryError> {
         let line = self.line()?;
+        let Some(count) = line.strip_prefix('*') else { return self.one(&line) };
+        let count: i64 = count.parse().map_err(|_| QueryError::protocol("a number that is none"))?;
+        for _ in 0..count.clamp(0, MOST) {
+            let line = self.line()?;
+            self.one(&line)?;
+        }
+        Ok(Answer::Some)
+    }
+
+    /// Reads an answer that begins with this line and is not an array: none that is asked for here is one of arrays.
+    #[inline]
+    fn one(&mut self, line: &str) -> Result<Answer, QueryError> {
         match line.as_bytes().first() {
             Some(b'+') => Ok(Answer::Some),
             Some(b':') => {
@@ -116,10 +139,10 @@ impl RedisConnection {
             }
             Some(b'$') if line == "$-1" => Ok(Answer::None),
             Some(b'$') => {
-                self.stream.take(length(&line)? + 2).map_err(|e| QueryError::lost(&e))?;
+                self.stream.take(length(line)? + 2).map_err(|e| QueryError::lost(&e))?;
                 Ok(Answer::Some)
             }
-            _ => Err(told(&line).unwrap_or_else(|| QueryError::protocol("this is not a Redis server"))),
+            _ => Err(told(line).unwrap_or_else(|| QueryError::protocol("this is not a Redis server"))),
         }
     }
 
@@ -235,6 +258,33 @@ mod tests {
         let rows: Vec<u64> = (0..3).map(|id| redis.query(SIGNATURE, &[Arg::Int(id)]).unwrap()).collect();
         assert_eq!(rows, [1, 0, 1]);
         assert!(redis.query(SIGNATURE + 1, &[Arg::Int(1)]).unwrap_err().message.contains("cannot answer"));
+    }
+
+    #[test]
+    fn answers_of_every_kind_end_where_they_say() {
+        for whole in ["+OK\r\n", ":12\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*2\r\n:1\r\n$1\r\na\r\n", "*-1\r\n"] {
+            let mut redis = answering(format!("{whole}:7\r\n").into_bytes());
+            redis.ask(&["X"]).unwrap();
+            assert_eq!(redis.answer(), Ok(Answer::Number(7)), "{whole}");
+            assert!(answering(whole.as_bytes()[..whole.len() - 1].to_vec()).ask(&["X"]).unwrap_err().fatal, "{whole}");
+        }
+        for wrong in ["hello\r\n", "$x\r\n", "$99999999999\r\n", "*x\r\n", "*1\r\n*1\r\n", "\r\n"] {
+            assert!(answering(wrong.as_bytes().to_vec()).ask(&["X"]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_an_array_of_strings_also_in_two_writes() {
+        for split in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let within = std::time::Duration::from_secs(60);
+            let stream = Stream::tcp(&listener.local_addr().unwrap(), within, within, !split).unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            RedisConnection::over(stream, String::new(), split).send(&["GET", "k12"]).unwrap();
+            let mut got = Vec::new();
+            server.read_to_end(&mut got).unwrap();
+            assert_eq!(got, b"*2\r\n$3\r\nGET\r\n$3\r\nk12\r\n");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -94,25 +94,31 @@ impl Stream {
                 Socket::unix(socket, patience)?
             }
             Address::Tcp(host, port) => {
-                let addresses = (host.as_str(), *port).to_socket_addrs()?;
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-                let socket =
-                    addresses.into_iter().find_map(|a| match TcpStream::connect_timeout(&a, CONNECT_DEADLINE) {
-                        Ok(socket) => Some(socket),
-                        Err(e) => {
-                            last = e;
-                            None
-                        }
-                    });
-                let socket = socket.ok_or(last)?;
-                // Queries are small and answered one by one: waiting to fill a segment would add 40 ms to each.
-                socket.set_nodelay(true)?;
-                socket.set_read_timeout(Some(patience))?;
-                socket.set_write_timeout(Some(patience))?;
-                Socket::Tcp(socket)
+                for address in (host.as_str(), *port).to_socket_addrs()? {
+                    // Queries are small and answered one by one: waiting to fill a segment would add 40 ms to each.
+                    match Stream::tcp(&address, CONNECT_DEADLINE, patience, true) {
+                        Ok(stream) => return Ok(stream),
+                        Err(e) => last = e,
+                    }
+                }
+                return Err(last);
             }
         };
-        Ok(Stream { socket, buffer: vec![0; BUFFER], start: 0, end: 0 })
+        Ok(Stream::over(socket))
+    }
+
+    /// Connects over TCP within so long. A read or write that lasts longer than `patience` fails.
+    pub fn tcp(address: &SocketAddr, within: Duration, patience: Duration, nodelay: bool) -> io::Result<Stream> {
+        let socket = TcpStream::connect_timeout(address, within)?;
+        socket.set_nodelay(nodelay)?;
+        socket.set_read_timeout(Some(patience))?;
+        socket.set_write_timeout(Some(patience))?;
+        Ok(Stream::over(Socket::Tcp(socket)))
+    }
+
+    fn over(socket: Socket) -> Stream {
+        Stream { socket, buffer: vec![0; BUFFER], start: 0, end: 0 }
     }
 
     /// Whether the stream stays on this machine and only the two ends can read it.
