@@ -11,7 +11,7 @@ use hyper::{Response, StatusCode};
 
 use crate::body::{Body, Place};
 use crate::clients::Client;
-use crate::find::{Finder, Found, Way};
+use crate::find::{Content, Finder, Found, Way};
 use crate::request::Request;
 
 /// An answer of one line, for what cannot be given.
@@ -101,18 +101,15 @@ fn given(
 ) -> Response<Body> {
     let name: &[u8] = if request.path.ends_with(b"/") { b"index.html" } else { &request.path };
     let kind = media_type(name, found.kind);
-    let body = match found.whole {
+    let Found { modified, size, .. } = found;
+    let body = match found.content {
         _ if request.head_only => Body::whole(Bytes::new()),
-        Some(bytes) => Body::whole(bytes.slice(from as usize..to as usize)),
-        None => {
-            let place = match found.file {
-                Some(file) => Place::File(file),
-                None => {
-                    Place::Cell { finder: finder.clone(), path: found.path, modified: found.modified, size: found.size }
-                }
-            };
+        Content::Whole(bytes) => Body::whole(bytes.slice(from as usize..to as usize)),
+        Content::File(file) => Body::parts(Place::File(file), from, to, None, client.clone()),
+        Content::Cell(path, sum) => {
             // A part of a cell cannot be held against the sum of the whole.
-            let sum = found.sum.filter(|_| from == 0 && to == found.size);
+            let sum = (from == 0 && to == size).then_some(sum);
+            let place = Place::Cell { finder: finder.clone(), path, modified, size };
             Body::parts(place, from, to, sum, client.clone())
         }
     };

@@ -40,19 +40,22 @@ pub(crate) fn piece(size: u64) -> usize {
 
 /// Something that was found.
 pub(crate) struct Found {
-    /// Its path in the source.
-    pub path: Vec<u8>,
     pub size: u64,
     pub modified: i64,
     pub kind: Option<Kind>,
     /// Its entity tag.
     pub tag: String,
+    pub content: Content,
+}
+
+/// Where the content of what was found is.
+pub(crate) enum Content {
     /// All of it, where it is small.
-    pub whole: Option<Bytes>,
-    /// The open file of a larger one.
-    pub file: Option<File>,
-    /// The sum over the pieces of a larger cell.
-    pub sum: Option<u64>,
+    Whole(Bytes),
+    /// In a larger file.
+    File(File),
+    /// In a larger cell at this path, with the sum over its pieces.
+    Cell(Vec<u8>, u64),
 }
 
 /// What a path leads to.
@@ -99,7 +102,7 @@ impl Finder {
         if path.starts_with(b"/") || path.windows(2).any(|w| w == b"//") {
             return Ok(Way::Nothing);
         }
-        let Some(mut file) = root.file(&path)? else {
+        let Some(file) = root.file(&path)? else {
             return Ok(if root.is_directory(&path)? && root.file(&[&path[..], b"/index.html"].concat())?.is_some() {
                 Way::Folder
             } else {
@@ -107,15 +110,14 @@ impl Finder {
             });
         };
         let meta = file.metadata()?;
-        let whole = if meta.len() <= PIECE as u64 {
-            let mut body = Vec::with_capacity(meta.len() as usize + 1);
-            (&mut file).take(PIECE as u64).read_to_end(&mut body)?;
-            Some(Bytes::from(body))
-        } else {
-            None
-        };
         // What was read counts, if the file changed in between.
-        let size = whole.as_ref().map_or(meta.len(), |bytes| bytes.len() as u64);
+        let (content, size) = if meta.len() <= PIECE as u64 {
+            let mut body = Vec::with_capacity(meta.len() as usize + 1);
+            let read = file.take(PIECE as u64).read_to_end(&mut body)?;
+            (Content::Whole(body.into()), read as u64)
+        } else {
+            (Content::File(file), meta.len())
+        };
         let tag = format!(
             "\"{size:x}-{:x}.{:x}-{:x}.{:x}\"",
             meta.mtime(),
@@ -123,16 +125,7 @@ impl Finder {
             meta.ctime(),
             meta.ctime_nsec()
         );
-        Ok(Way::Found(Found {
-            path,
-            size,
-            modified: meta.mtime(),
-            kind: None,
-            tag,
-            whole,
-            file: Some(file),
-            sum: None,
-        }))
+        Ok(Way::Found(Found { size, modified: meta.mtime(), kind: None, tag, content }))
     }
 
     async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>, client: &Client) -> io::Result<Way> {
@@ -143,19 +136,13 @@ impl Finder {
                 _ => Way::Nothing,
             });
         };
-        let found = |sum: u64| Found {
-            size: first.size,
-            modified: first.modified,
-            kind: Some(first.kind),
-            tag: format!("\"{:x}-{sum:016x}\"", first.size),
-            whole: None,
-            file: None,
-            sum: Some(sum),
-            path: path.clone(),
+        let found = |sum: u64, content: Content| {
+            let tag = format!("\"{:x}-{sum:016x}\"", first.size);
+            Way::Found(Found { size: first.size, modified: first.modified, kind: Some(first.kind), tag, content })
         };
         if first.read as u64 == first.size {
             room.truncate(first.read);
-            return Ok(Way::Found(Found { whole: Some(Bytes::from(room.clone())), ..found(add(0, &room)) }));
+            return Ok(found(add(0, &room), Content::Whole(room.into())));
         }
         room.resize(piece(first.size), 0);
         let (mut sum, mut at) = (0, 0);
@@ -171,7 +158,7 @@ impl Finder {
             // Others are served meanwhile.
             tokio::task::yield_now().await;
         }
-        Ok(Way::Found(found(sum)))
+        Ok(found(sum, Content::Cell(path, sum)))
     }
 
     /// Reads a part of a cell; `None` when there is no such cell.
