@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
 
-use crate::access::{Reader, Writer};
-use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Layout, Store, Tables, View};
+use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Layout, Reader, Store, Tables, View, Writer};
 use crate::lmdb::{self, LmdbChange, LmdbView};
 use crate::redb::{RedbChange, RedbView};
 use crate::sqlite::{SqliteChange, SqliteView, Way};
@@ -27,9 +26,7 @@ pub struct Database {
 enum Inner {
     Lmdb(Arc<Env>),
     /// Each reader has a connection of its own.
-    Sqlite {
-        way: Way,
-    },
+    Sqlite(Way),
     Redb(Arc<redb::File>),
 }
 
@@ -56,7 +53,7 @@ impl Database {
         let engine = Self::engine_of(file)?;
         let inner = match engine {
             Engine::Lmdb => Inner::Lmdb(lmdb::open(file, mode).map_err(Error::io("cannot open", file))?),
-            Engine::Sqlite => Inner::Sqlite { way },
+            Engine::Sqlite => Inner::Sqlite(way),
             Engine::Redb => Inner::Redb(Arc::new(redb()?)),
         };
         let mut database = Database { store: Store { engine, keys: Keys::Nested }, path: file.to_owned(), inner };
@@ -103,7 +100,7 @@ impl Database {
         let most = std::fs::metadata(&self.path).map_err(Error::io("cannot look at", &self.path))?.len();
         match &self.inner {
             Inner::Lmdb(env) => verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most),
-            Inner::Sqlite { way } => {
+            Inner::Sqlite(way) => {
                 sqlite::check(&self.path, *way)?;
                 verify::scan(&mut SqliteView::open(&self.path, *way)?, self.store.keys, most)
             }
@@ -121,7 +118,7 @@ impl Database {
         }
         match &self.inner {
             Inner::Lmdb(env) => of(LmdbView::new(env.clone())?),
-            Inner::Sqlite { way } => of(SqliteView::open(&self.path, *way)?),
+            Inner::Sqlite(way) => of(SqliteView::open(&self.path, *way)?),
             Inner::Redb(file) => of(RedbView::new(file.clone())),
         }
     }
@@ -135,7 +132,7 @@ impl Database {
     pub fn reader(&self) -> Result<Box<dyn Reader>> {
         Ok(match &self.inner {
             Inner::Lmdb(env) => walker(self.store.keys, LmdbView::new(env.clone())?),
-            Inner::Sqlite { way } => walker(self.store.keys, SqliteView::open(&self.path, *way)?),
+            Inner::Sqlite(way) => walker(self.store.keys, SqliteView::open(&self.path, *way)?),
             Inner::Redb(file) => walker(self.store.keys, RedbView::new(file.clone())),
         })
     }
@@ -157,7 +154,7 @@ impl Database {
                 run(&mut change, self.store.keys, job)?;
                 change.commit().map(drop)
             }
-            Inner::Sqlite { .. } => {
+            Inner::Sqlite(_) => {
                 let mut connection = sqlite::open(&self.path, true)?;
                 let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
                 run(&mut SqliteChange(&transaction), self.store.keys, job)?;

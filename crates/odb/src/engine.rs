@@ -1,5 +1,5 @@
-//! The engines, and what each must be able to do: little enough that nested and flat keys are written once for all of
-//! them.
+//! The engines, what readers and writers of a database can be asked, and what each engine must be able to do: little
+//! enough that nested and flat keys are written once for all of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -76,6 +76,28 @@ impl FromStr for Store {
             format!("there is no object database “{name}”; take one of {names}")
         })
     }
+}
+
+/// Finds cells. Every call is one read transaction, which sees the newest commit.
+pub trait Reader {
+    /// Hands over the cell at a path; false when there is none. The body is valid within the call only.
+    fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool>;
+    /// Reads a part of the cell at a path: as much from an offset on as there is room for. `None` when there is no
+    /// cell. However large the cell, no more than the part is in memory (with redb, whose cache holds a value as a
+    /// whole, all readers share one).
+    fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>>;
+    /// What a path names, without its content.
+    fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>>;
+    /// What a table holds, in the order of the names; `None` when there is no such table.
+    fn list(&mut self, path: &[u8]) -> Result<Option<Listing>>;
+}
+
+/// Changes the database, within one transaction.
+pub trait Writer {
+    /// Makes a table, with those on the way. One that exists stays as it is.
+    fn table(&mut self, path: &[u8]) -> Result<()>;
+    /// Sets a cell, with the tables on the way.
+    fn put(&mut self, path: &[u8], cell: &Cell) -> Result<()>;
 }
 
 /// One read transaction at a time over ordered keys.

@@ -7,7 +7,6 @@
 //! [`Database`] is an open file. [`Reader`]s take one read transaction per request. [`Database::write`] is one
 //! transaction: all of it is on disk when it returns, or nothing of it ever was.
 
-mod access;
 mod database;
 mod ending;
 mod engine;
@@ -28,10 +27,9 @@ mod value;
 mod verify;
 mod walk;
 
-pub use access::{Reader, Writer};
 pub use database::Database;
 pub use ending::{kind_of, media_type};
-pub use engine::{Engine, Keys, Store};
+pub use engine::{Engine, Keys, Reader, Store, Writer};
 pub use error::Error;
 pub use owner::{Standing, standing};
 pub use path::{MAX_DEPTH, MAX_NAME, MAX_PATH};

@@ -10,8 +10,7 @@
 
 use fingerpost_sys::lmdb::{Place, Snapshot};
 
-use crate::access::Reader;
-use crate::engine::Piece;
+use crate::engine::{Piece, Reader};
 use crate::names::{Name, Names};
 use crate::nested::ROOT;
 use crate::path;

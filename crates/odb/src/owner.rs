@@ -28,8 +28,13 @@ pub fn standing(file: &Path) -> Result<Standing> {
     Ok(if link == Standing::Ours || target == Standing::Strange { target } else { link })
 }
 
+/// The directory that a file stands in.
+pub(crate) fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn one(file: &Path) -> Result<Standing> {
-    let directory = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(file);
     let whose = |meta: Metadata| Whose { uid: meta.uid(), mode: meta.mode() };
     let target = std::fs::metadata(file).map_err(Error::io("cannot open", file)).map(whose)?;
     let link = std::fs::symlink_metadata(file).map_err(Error::io("cannot open", file)).map(whose)?;

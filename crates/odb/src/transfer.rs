@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::access::{Reader, Writer};
 use crate::database::Database;
 use crate::ending::kind_of;
-use crate::engine::Store;
+use crate::engine::{Reader, Store, Writer};
+use crate::owner::directory_of;
 use crate::path::shown;
 use crate::room::{Held, Room};
 use crate::value::{Cell, Entry};
@@ -108,10 +108,9 @@ fn remove_companions(file: &Path) {
 
 /// Removes what imports into this file left that were killed.
 fn remove_leftovers(file: &Path) {
-    let directory = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = file.file_name() else { return };
     let prefix = [name.as_bytes(), b".part-"].concat();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory_of(file)).into_iter().flatten().flatten() {
         let found = entry.file_name();
         let Some(rest) = found.as_bytes().strip_prefix(&prefix[..]) else { continue };
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -124,7 +123,7 @@ fn remove_leftovers(file: &Path) {
 
 /// Puts the directory's entry for a file on disk.
 fn sync_directory_of(file: &Path) -> Result<()> {
-    let directory = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(file);
     File::open(directory).and_then(|d| d.sync_all()).map_err(Error::io("cannot sync", directory))
 }
 
