@@ -69,7 +69,7 @@ impl Access {
 
     /// Opens it: a directory for files, a database's file otherwise; with so many bytes of memory for all, page cache
     /// included, where that is limited.
-    pub fn open(self, source: &Path, memory: Option<u64>) -> Result<Box<dyn Contestant>, String> {
+    pub fn open(self, source: &Path, memory: Option<u64>) -> Result<Box<Contestant>, String> {
         let files = |e: io::Error| format!("{} cannot be used for {}: {e}", source.display(), self.name());
         let opened = || memory.map_or_else(|| Database::open(source), |bytes| Database::open_within(source, bytes));
         let database = || opened().map_err(|e| e.to_string());
@@ -98,10 +98,10 @@ impl Access {
                     whole(n, buffer, see)
                 })
             }
-            Access::Odb(_) => Box::new(Odb(database()?.reader().map_err(|e| e.to_string())?)),
+            Access::Odb(_) => cells(database()?.reader().map_err(|e| e.to_string())?),
             Access::Loaded => {
                 let reader = database()?.loaded_reader().map_err(|e| e.to_string())?;
-                Box::new(Odb(reader.ok_or("only LMDB with nested tables can be read with tables in memory")?))
+                cells(reader.ok_or("only LMDB with nested tables can be read with tables in memory")?)
             }
         })
     }
@@ -119,24 +119,22 @@ impl FromStr for Access {
     }
 }
 
-/// Something that reads pages.
-pub trait Contestant {
-    /// Hands the whole content of a page to `see`, once. The buffer, which must be larger than the page, is for those
-    /// that have to copy.
-    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()>;
-}
-
-impl<F: FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()>> Contestant for F {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        self(url, buffer, see)
-    }
-}
+/// Something that reads pages: hands the whole content of one to the function, once. The buffer, which must be larger
+/// than the page, is for those that have to copy.
+pub type Contestant = dyn FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()>;
 
 /// A contestant that reads so.
-fn reading(
-    read: impl FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()> + 'static,
-) -> Box<dyn Contestant> {
+fn reading(read: impl FnMut(&[u8], &mut [u8], &mut dyn FnMut(&[u8])) -> io::Result<()> + 'static) -> Box<Contestant> {
     Box::new(read)
+}
+
+/// A contestant that reads cells.
+fn cells(mut reader: Box<dyn Reader>) -> Box<Contestant> {
+    reading(move |url, _, see| match reader.cell(url, &mut |cell| see(cell.body)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(io::ErrorKind::NotFound.into()),
+        Err(e) => Err(io::Error::other(e)),
+    })
 }
 
 #[inline]
@@ -185,18 +183,6 @@ impl PathBuffer {
     }
 }
 
-struct Odb(Box<dyn Reader>);
-
-impl Contestant for Odb {
-    fn read(&mut self, url: &[u8], _buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        match self.0.cell(url, &mut |cell| see(cell.body)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(io::ErrorKind::NotFound.into()),
-            Err(e) => Err(io::Error::other(e)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,18 +217,19 @@ mod tests {
             };
             for page in &pages {
                 let mut seen = Vec::new();
-                contestant
-                    .read(&page.path, &mut buffer, &mut |content| seen.push((content.len() as u64, checksum(content))))
-                    .unwrap();
+                contestant(&page.path, &mut buffer, &mut |content| {
+                    seen.push((content.len() as u64, checksum(content)))
+                })
+                .unwrap();
                 assert_eq!(seen, [(page.size, page.sum)], "{}", access.name());
             }
             assert!(
-                contestant.read(b"section0/none.html", &mut buffer, &mut |_| panic!("nothing is there")).is_err(),
+                contestant(b"section0/none.html", &mut buffer, &mut |_| panic!("nothing is there")).is_err(),
                 "{}",
                 access.name()
             );
             if matches!(access, Access::FilesOpen | Access::FilesOpenat | Access::FilesUring) {
-                let cut = contestant.read(&pages[0].path, &mut buffer[..1], &mut |_| panic!("it was cut"));
+                let cut = contestant(&pages[0].path, &mut buffer[..1], &mut |_| panic!("it was cut"));
                 assert!(cut.is_err(), "a page must fit: {}", access.name());
             }
             assert_eq!(access.name().parse(), Ok(access));

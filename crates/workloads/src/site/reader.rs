@@ -41,7 +41,7 @@ pub fn main(args: Vec<OsString>) -> Ended {
 }
 
 /// The contestant, the pages, and the buffer that they are read into.
-type Opened<'a> = (&'a mut dyn Contestant, &'a [Page], &'a mut [u8]);
+type Opened<'a> = (&'a mut Contestant, &'a [Page], &'a mut [u8]);
 
 /// What a timed loop has looked at.
 #[derive(Debug, Default, PartialEq)]
@@ -64,7 +64,7 @@ struct State {
     source: PathBuf,
     pages: Vec<Page>,
     /// Open, unless it was told to close: a cold start then opens it again.
-    contestant: Option<Box<dyn Contestant>>,
+    contestant: Option<Box<Contestant>>,
     /// The memory that it may have, page cache included, where that is limited.
     memory: Option<u64>,
     buffer: Buffer,
@@ -151,21 +151,10 @@ impl State {
         let (contestant, pages, buffer) = self.open()?;
         let begun = Instant::now();
         while warm && begun.elapsed() < WARM_UP {
-            let mut seen = Seen::default();
-            for &i in &list {
-                contestant
-                    .read(&pages[i].path, buffer, &mut |content| seen.look(content))
-                    .map_err(|e| failure(&pages[i], &e))?;
-            }
-            std::hint::black_box(seen);
+            std::hint::black_box(read_all(contestant, pages, buffer, &list)?);
         }
-        let mut seen = Seen::default();
         let start = Instant::now();
-        for &i in &list {
-            contestant
-                .read(&pages[i].path, buffer, &mut |content| seen.look(content))
-                .map_err(|e| failure(&pages[i], &e))?;
-        }
+        let seen = read_all(contestant, pages, buffer, &list)?;
         let ns = start.elapsed().as_nanos();
         if self.check(list)? != seen {
             return Err("the pages read within the time were not whole".to_owned());
@@ -182,7 +171,7 @@ impl State {
         let length = Duration::from_millis(ms);
         while !count.is_multiple_of(CLOCK_EVERY) || start.elapsed() < length {
             let page = &pages[list[(count % 4096) as usize]];
-            contestant.read(&page.path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(page, &e))?;
+            contestant(&page.path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(page, &e))?;
             wanted += page.size;
             count += 1;
         }
@@ -205,13 +194,22 @@ impl State {
                 good = content.len() as u64 == page.size && sum::checksum(content) == page.sum;
                 seen.look(content);
             };
-            contestant.read(&page.path, buffer, &mut look).map_err(|e| failure(page, &e))?;
+            contestant(&page.path, buffer, &mut look).map_err(|e| failure(page, &e))?;
             if !good {
                 return Err(failure(page, &io::Error::other("its content is not what was put there")));
             }
         }
         Ok(seen)
     }
+}
+
+/// Reads these pages one after the other.
+fn read_all(contestant: &mut Contestant, pages: &[Page], buffer: &mut [u8], list: &[usize]) -> Result<Seen, String> {
+    let mut seen = Seen::default();
+    for &i in list {
+        contestant(&pages[i].path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(&pages[i], &e))?;
+    }
+    Ok(seen)
 }
 
 fn failure(page: &Page, e: &io::Error) -> String {
