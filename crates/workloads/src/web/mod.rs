@@ -273,7 +273,7 @@ impl Workload for Web<'_> {
             return Ok(false);
         }
         self.stop();
-        self.running = Some(private::start_again(&self.settings, self.scratch, &self.prefix, self.cpus)?);
+        self.running = Some(private::start(&self.settings, self.scratch, &self.prefix, self.cpus)?);
         self.pool.grow(1, self.scratch).map(|()| true)
     }
 

@@ -49,7 +49,8 @@ pub struct Running {
     pub software: String,
 }
 
-/// Starts the server that the settings name, or checks that the user's own answers.
+/// Starts the server that the settings name, or checks that the user's own answers. A private one that was stopped is
+/// started again with a directory of its own and the file that is there.
 pub fn start(
     settings: &Settings,
     scratch: &mut Scratch,
@@ -74,30 +75,15 @@ pub fn start(
             software,
         });
     }
-    let failed =
-        |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let root = scratch.path().join("web-root");
-    // Bytes that do not compress to nothing, the same in every run.
-    let mut random = fastrand::Rng::with_seed(4);
-    let content: Vec<u8> = (0..settings.size).map(|_| random.alphanumeric() as u8).collect();
-    server_dir::make_passable(&root)
-        .and_then(|()| server_dir::write_readable(&root.join(FILE), &content))
-        .map_err(failed)?;
-    start_again(settings, scratch, prefix, cpus)
-}
-
-/// Starts the private server that [`start`] started and that was stopped since, with a directory of its own and the
-/// file that is there.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_again(
-    settings: &Settings,
-    scratch: &mut Scratch,
-    prefix: &[String],
-    cpus: usize,
-) -> Result<Running, WorkloadError> {
-    let root = scratch.path().join("web-root");
+    if !root.exists() {
+        // Bytes that do not compress to nothing, the same in every run.
+        let mut random = fastrand::Rng::with_seed(4);
+        let content: Vec<u8> = (0..settings.size).map(|_| random.alphanumeric() as u8).collect();
+        server_dir::make_passable(&root)
+            .and_then(|()| server_dir::write_readable(&root.join(FILE), &content))
+            .map_err(not_made)?;
+    }
     if !settings.proxy {
         return start_private(settings, &root, "web-server", None, scratch, prefix, cpus);
     }
@@ -114,6 +100,10 @@ pub fn start_again(
     }
 }
 
+fn not_made(e: std::io::Error) -> WorkloadError {
+    WorkloadError::Failed(format!("the web server's directory could not be made: {e}"))
+}
+
 /// Starts one server in directories of this name, on a port that is free.
 fn start_private(
     settings: &Settings,
@@ -124,21 +114,19 @@ fn start_private(
     prefix: &[String],
     cpus: usize,
 ) -> Result<Running, WorkloadError> {
-    let failed =
-        |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
     for _ in 0..ATTEMPTS {
         let free = (0..)
             .map(|n| scratch.path().join(format!("{name}-{n}")))
             .find(|path| std::fs::symlink_metadata(path).is_err());
         let dir = ServerDir::make(free.unwrap_or_else(|| scratch.path().join(name)), Account::for_server(ACCOUNTS))
-            .map_err(failed)?;
-        let run = dir.hand_over("run").map_err(failed)?;
+            .map_err(not_made)?;
+        let run = dir.hand_over("run").map_err(not_made)?;
         let plan = Plan {
             dir: &dir,
             run: &run,
             root,
-            port: free_port().map_err(failed)?,
+            port: free_port().map_err(not_made)?,
             workers: workers(settings, cpus),
             backlog: settings.backlog,
             backend,
