@@ -32,10 +32,8 @@ impl Mpm {
         ["prefork", "worker", "event"][self as usize]
     }
 
-    /// The module of this name.
-    pub fn parse(word: &str) -> Option<Mpm> {
-        [Mpm::Prefork, Mpm::Worker, Mpm::Event].into_iter().find(|m| m.name() == word)
-    }
+    /// Every one, the one that is taken where none is named first.
+    pub const ALL: [Mpm; 3] = [Mpm::Event, Mpm::Prefork, Mpm::Worker];
 
     /// The least requests that it can work on at a time (MaxRequestWorkers): Apache's default with threads; with
     /// processes, which are expensive, a few.
@@ -176,7 +174,5 @@ mod tests {
         assert!(prefork.contains("MaxRequestWorkers 256\n") && prefork.contains("StartServers 256\n"));
         let event = Mpm::Event.configuration(401);
         assert!(event.contains("ServerLimit 17\n") && event.contains("MaxRequestWorkers 425\n"));
-        assert_eq!(Mpm::parse("worker"), Some(Mpm::Worker));
-        assert_eq!(Mpm::parse("Worker"), None);
     }
 }

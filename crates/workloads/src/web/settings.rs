@@ -122,34 +122,24 @@ impl Settings {
     /// As [`Settings::from_params`], with servers within `reach`.
     pub fn within(reach: Reach, params: &Params) -> Result<Settings, WorkloadError> {
         let server = server(params, reach)?;
-        let keep_alive = match text(params, "keepalive").as_deref() {
-            None | Some("on") => vec![true],
-            Some("off") => vec![false],
-            Some("both") => vec![true, false],
-            Some(other) => return wrong("keepalive", other, "on, off or both"),
-        };
+        let ways: [(&str, &[bool]); 3] = [("on", &[true]), ("off", &[false]), ("both", &[true, false])];
+        let keep_alive = one_of(params, "keepalive", "on, off or both", ways)?.to_vec();
         let sensible = |value: &Param| match value.to_string().parse::<f64>() {
             Ok(rate) if (0.1..=1e7).contains(&rate) => Ok(rate),
             _ => wrong("rate", value, "a number of requests a second"),
         };
         let rate = params.get("rate").map(sensible).transpose()?;
-        let spread = match text(params, "source").as_deref() {
-            None | Some("one") => false,
-            Some("spread") => true,
-            Some(other) => return wrong("source", other, "one or spread"),
-        };
+        let spread = one_of(params, "source", "one or spread", [("one", false), ("spread", true)])?;
         let elsewhere = |url: &Url| url.address.is_ipv6() || !url.address.ip().is_loopback();
         if spread && matches!(&server, Server::Url(url) if elsewhere(url)) {
             return refused(
                 "source=spread uses the addresses of 127.0.0.0/8; it reaches neither another host nor an IPv6 address",
             );
         }
-        let proxy = match text(params, "backend").as_deref() {
-            None | Some("none") => false,
-            Some("embedded") if server == Server::Nginx => true,
-            Some("embedded") => return refused("backend makes a proxy of nginx; set server=nginx too"),
-            Some(other) => return wrong("backend", other, "none or embedded"),
-        };
+        let proxy = one_of(params, "backend", "none or embedded", [("none", false), ("embedded", true)])?;
+        if proxy && server != Server::Nginx {
+            return refused("backend makes a proxy of nginx; set server=nginx too");
+        }
         if rate.is_some() && params.get("requests").is_some() {
             return refused("rate and requests exclude each other: an open loop is measured for a time");
         }
@@ -223,6 +213,18 @@ fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T,
     refused(&format!("{key}={value} is not a valid value; it takes {wanted}{near}"))
 }
 
+/// What the value of a setting stands for, which is one of a few words; the first where it is not set.
+fn one_of<T, const N: usize>(
+    params: &Params,
+    key: &str,
+    wanted: &str,
+    words: [(&str, T); N],
+) -> Result<T, WorkloadError> {
+    let value = text(params, key);
+    let meant = words.into_iter().find(|(word, _)| value.as_ref().is_none_or(|value| value == word));
+    meant.map_or_else(|| wrong(key, value.unwrap_or_default(), wanted), |(_, meant)| Ok(meant))
+}
+
 fn number(params: &Params, key: &str, low: i64, high: i64) -> Result<Option<i64>, WorkloadError> {
     match params.get(key) {
         None => Ok(None),
@@ -243,8 +245,7 @@ fn connections(params: &Params, server: &Server) -> Result<Vec<usize>, WorkloadE
 }
 
 fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
-    let known = |word: String| Mpm::parse(&word).map_or_else(|| wrong("mpm", word, "prefork, worker or event"), Ok);
-    let mpm = text(params, "mpm").map(known).transpose()?;
+    let mpm = one_of(params, "mpm", "prefork, worker or event", Mpm::ALL.map(|mpm| (mpm.name(), mpm)))?;
     if let Some(url) = text(params, "url") {
         for key in ["server", "mpm", "size", "workers", "backlog", "backend"] {
             if params.get(key).is_some() {
@@ -255,16 +256,11 @@ fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
         }
         return Ok(Server::Url(parse_url(&url, reach)?));
     }
-    let name = text(params, "server");
-    if mpm.is_some() && name.as_deref() != Some("apache") {
+    if params.get("mpm").is_some() && text(params, "server").as_deref() != Some("apache") {
         return refused("mpm is Apache's; set server=apache too");
     }
-    match name.as_deref() {
-        None | Some("embedded") => Ok(Server::Embedded),
-        Some("nginx") => Ok(Server::Nginx),
-        Some("apache") => Ok(Server::Apache(mpm.unwrap_or(Mpm::Event))),
-        Some(other) => wrong("server", other, "embedded, nginx or apache"),
-    }
+    let servers = [("embedded", Server::Embedded), ("nginx", Server::Nginx), ("apache", Server::Apache(mpm))];
+    one_of(params, "server", "embedded, nginx or apache", servers)
 }
 
 /// Reads `http://127.0.0.1:8080/path`. Only addresses within reach are accepted: nothing else may be put under load.
@@ -419,6 +415,7 @@ mod tests {
             (&[("keepalive", "maybe")], "on, off or both"),
             (&[("server", "iis")], "embedded, nginx or apache"),
             (&[("server", "apache"), ("mpm", "x")], "prefork, worker or event"),
+            (&[("server", "apache"), ("mpm", "Worker")], "prefork, worker or event"),
             (&[("mpm", "event")], "server=apache"),
             (&[("backend", "embedded")], "server=nginx"),
             (&[("server", "nginx"), ("backend", "apache")], "none or embedded"),
