@@ -5,13 +5,12 @@
 //! Desktop (the conducting process)   an order: how long to wait, for how long to measure;
 //!   │                                the answer: each task's turns
 //!   └─ desktop process               a thread each: a waker, a start of a program, a read of a file
-//!                                    (task, worker, turns)
+//!                                    (task, worker)
 //! ```
 //!
 //! The process has the priority, the CPUs and the timer slack (50 µs) that every program has which asks for nothing.
 
 mod task;
-mod turns;
 pub mod worker;
 
 use std::path::Path;

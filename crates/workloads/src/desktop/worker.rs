@@ -12,8 +12,7 @@ use rustix::io::Errno;
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::Timespec;
 
-use crate::desktop::task::{Answer, Order, Task, Turns};
-use crate::desktop::turns::{Clock, Plan, make};
+use crate::desktop::task::{Answer, Clock, Order, Plan, Task, Turns, make};
 use crate::worker::{Ended, say};
 
 /// The worker's name in [`crate::worker`].
