@@ -56,7 +56,7 @@ impl Target {
             }
             Target::Http(address) => {
                 let tcp = Tcp::connect(*address, split, patience).map_err(|e| told(&e))?;
-                Talk::Http(tcp, Box::new((Parser::new(false), HeadCache::default())), name.to_owned())
+                Talk::Http(tcp, Box::default(), name.to_owned())
             }
         })
     }

@@ -99,7 +99,7 @@ enum State {
     Trailer,
 }
 
-/// Reads one answer after another from a connection.
+/// Reads one answer after another from a connection; the requests were not HEAD, whose answers have no body.
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
@@ -107,18 +107,11 @@ pub struct Parser {
     kept: Vec<u8>,
     head: Head,
     body: u64,
-    /// Whether the request was HEAD, whose answers have no body whatever their fields say.
-    no_body: bool,
     /// Whether any byte of this answer has come.
     pub(super) begun: bool,
 }
 
 impl Parser {
-    /// A parser for the answers to GET requests, or to HEAD requests.
-    pub fn new(head_request: bool) -> Self {
-        Parser { no_body: head_request, ..Parser::default() }
-    }
-
     /// Gets ready for a new connection.
     pub fn reset(&mut self) {
         self.state = State::Head;
@@ -220,7 +213,7 @@ impl Parser {
         self.state = match head.framing {
             // 1xx: the answer proper is still to come. 101 would change the protocol, which we never ask for.
             _ if head.status < 200 => State::Head,
-            _ if self.no_body || matches!(head.status, 204 | 304) => State::Body { left: 0 },
+            _ if matches!(head.status, 204 | 304) => State::Body { left: 0 },
             Framing::Length(left) => State::Body { left },
             Framing::Chunked => State::ChunkSize,
             Framing::UntilClose => State::UntilClose,

@@ -280,7 +280,7 @@ fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, String> 
         let mut stream = TcpStream::connect_timeout(&address, limit)?;
         stream.set_read_timeout(Some(limit))?;
         stream.write_all(request.as_bytes())?;
-        let (mut parser, mut cache, mut buffer) = (Parser::new(false), HeadCache::default(), [0; 16 << 10]);
+        let (mut parser, mut cache, mut buffer) = (Parser::default(), HeadCache::default(), [0; 16 << 10]);
         let mut head = Vec::new();
         let answered = |status: u16, head: &[u8]| Answered { status, software: software(head) };
         loop {
