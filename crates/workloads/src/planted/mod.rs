@@ -151,7 +151,7 @@ impl Planted {
         // No orderly shutdown, of which the result is thrown away; PostgreSQL's immediate one gives its shared memory
         // back.
         let signal = if self.engine == Engine::PostgreSql { libc::SIGQUIT } else { libc::SIGKILL };
-        if self.engine != Engine::Nginx && self.engine != Engine::Proxy && self.engine != Engine::Apache {
+        if self.engine.workload() == "database" {
             let _ = child::signal_group(server.pid(), signal);
         }
         scratch.stop(server)

@@ -94,8 +94,7 @@ impl Plan {
 
     /// With a setting, in place of one of the same name where a name can be set once.
     pub fn set(&mut self, name: &str, value: &str) {
-        let once = !matches!(self.engine, Engine::Nginx | Engine::Proxy | Engine::Apache);
-        if once {
+        if self.engine.workload() == "database" {
             self.settings.retain(|(n, _)| n != name);
         }
         self.settings.push((name.to_owned(), value.to_owned()));
