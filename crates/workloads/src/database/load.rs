@@ -13,12 +13,11 @@ use fingerpost_sys::affinity;
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 
-use crate::database::connection::{Connection, QueryError, Target};
+use crate::database::connection::{Connection, QueryError, Target, Turns};
 use crate::database::messages::{Load, StepOrder};
 use crate::database::mix::{Nowhere, Site, User};
 use crate::database::open::open;
 use crate::database::stalls;
-use crate::database::turns::Turns;
 use crate::database::watch::{Progress, Watch, Watched};
 use crate::histogram::Histogram;
 use crate::{ClientReport, Step, WATCHER, quantile};

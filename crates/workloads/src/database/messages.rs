@@ -68,10 +68,7 @@ pub struct StepOrder {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// The data is there. Version and settings of the server, in words.
-    Loaded {
-        /// In words.
-        server: String,
-    },
+    Loaded(String),
     /// All clients of a step are connected, and its load begins; [`Reply::Step`] follows.
     Begun,
     /// A dump was imported.

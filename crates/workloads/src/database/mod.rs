@@ -28,7 +28,6 @@ pub(crate) mod server;
 mod sqlite;
 pub(crate) mod stalls;
 pub(crate) mod stream;
-mod turns;
 mod url;
 mod watch;
 pub mod worker;
@@ -74,6 +73,12 @@ pub fn warm_up(length: Duration) -> Duration {
 pub struct Database<'a> {
     options: Options,
     scratch: &'a mut Scratch,
+    started: Started,
+}
+
+/// What was started, and what is known of it.
+#[derive(Debug, Default)]
+struct Started {
     dir: Option<PathBuf>,
     /// The directory of ours in the one that the user named.
     own: Option<Ticket>,
@@ -93,27 +98,12 @@ pub struct Database<'a> {
 impl<'a> Database<'a> {
     /// The workload with these options; nothing is started yet.
     pub fn new(options: Options, scratch: &'a mut Scratch) -> Self {
-        Database {
-            options,
-            scratch,
-            dir: None,
-            own: None,
-            server: None,
-            restart: None,
-            target: None,
-            worker: None,
-            guard: None,
-            stamps: None,
-            described: String::new(),
-            warnings: Vec::new(),
-            steps_done: 0,
-            starts: 0,
-        }
+        Database { options, scratch, started: Started::default() }
     }
 
     /// The server's version and settings in words. Empty before [`Workload::start`].
     pub fn described(&self) -> &str {
-        &self.described
+        &self.started.described
     }
 
     /// Imports a dump of the data beside it, and takes it away again.
@@ -130,7 +120,7 @@ impl<'a> Database<'a> {
 
     /// What the person who waits should know, since it was last asked: above all what could not be cleaned up.
     pub fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+        std::mem::take(&mut self.started.warnings)
     }
 
     /// The directory for data: within the scratch directory, or a new one where the user wants it, written down to be
@@ -149,7 +139,7 @@ impl<'a> Database<'a> {
             .directory_in(parent)
             .map_err(|e| WorkloadError::Setting(format!("dir={}: {e}", parent.display())));
         let (own, ticket) = made?;
-        self.own = Some(ticket);
+        self.started.own = Some(ticket);
         Ok(own.join(name))
     }
 
@@ -164,11 +154,11 @@ impl<'a> Database<'a> {
                 login.database = format!("{}:{:016x}", login.database, fastrand::u64(..));
             }
             let target = Target::Server { protocol, login, storage };
-            self.guard = Some(Guard::start(&self.options.program, &target)?);
+            self.started.guard = Some(Guard::start(&self.options.program, &target)?);
             return Ok(target);
         }
         let dir = self.make_dir()?;
-        self.dir = Some(dir.clone());
+        self.started.dir = Some(dir.clone());
         let private = match engine {
             Engine::MariaDb { storage, query_cache } => {
                 server::mariadb::start(&self.options, &storage, query_cache, self.scratch, dir)?
@@ -182,7 +172,7 @@ impl<'a> Database<'a> {
             Engine::Own { .. } => unreachable!("handled above"),
         };
         let Private { server, target, restart } = private;
-        (self.server, self.restart) = (Some(server), Some(restart));
+        (self.started.server, self.started.restart) = (Some(server), Some(restart));
         Ok(target)
     }
 
@@ -191,21 +181,21 @@ impl<'a> Database<'a> {
         let embedded = matches!(target, Target::Sqlite { .. });
         // Words before the server's command go before the process that has the database in it.
         let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
-        let worker = Worker::start(&self.options.program, prefix, self.stamps.as_ref(), self.scratch)?;
-        let servers = if embedded { vec![worker.pid()] } else { self.server.iter().map(Server::pid).collect() };
-        self.worker = Some(worker);
+        let worker = Worker::start(&self.options.program, prefix, self.started.stamps.as_ref(), self.scratch)?;
+        let servers = if embedded { vec![worker.pid()] } else { self.started.server.iter().map(Server::pid).collect() };
+        self.started.worker = Some(worker);
         let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
-        let order = Request::Load(Load { target, scale, seed, mix, before: self.starts, servers });
+        let order = Request::Load(Load { target, scale, seed, mix, before: self.started.starts, servers });
         match self.worker()?.ask(&order, LOAD_DEADLINE * scale)? {
-            Reply::Loaded { server } => self.described = server,
+            Reply::Loaded(server) => self.started.described = server,
             other => return Err(unexpected(&other)),
         }
-        self.starts += 1;
+        self.started.starts += 1;
         Ok(())
     }
 
     fn worker(&mut self) -> Result<&mut Worker, WorkloadError> {
-        self.worker.as_mut().ok_or_else(|| WorkloadError::Failed("the database was not started".to_owned()))
+        self.started.worker.as_mut().ok_or_else(|| WorkloadError::Failed("the database was not started".to_owned()))
     }
 }
 
@@ -216,21 +206,22 @@ impl Workload for Database<'_> {
 
     fn start(&mut self) -> Result<(), WorkloadError> {
         let target = self.start_server()?;
-        self.target = Some(target.clone());
+        self.started.target = Some(target.clone());
         // Without them there is a check less, and the run goes on.
-        self.stamps = Stamps::new().ok();
+        self.started.stamps = Stamps::new().ok();
         self.load(target)
     }
 
     fn renew(&mut self) -> Result<bool, WorkloadError> {
-        let Some(target) = self.target.clone().filter(|_| !matches!(self.options.engine, Engine::Own { .. })) else {
+        let Some(target) = self.started.target.clone().filter(|_| !matches!(self.options.engine, Engine::Own { .. }))
+        else {
             return Ok(false);
         };
-        if let Some(worker) = self.worker.take() {
-            self.warnings.extend(worker.stop(self.scratch).err());
+        if let Some(worker) = self.started.worker.take() {
+            self.started.warnings.extend(worker.stop(self.scratch).err());
         }
-        if let (Some(restart), Some(server)) = (&self.restart, self.server.take()) {
-            self.server = Some(restart.again(server, &target, self.scratch)?);
+        if let (Some(restart), Some(server)) = (&self.started.restart, self.started.server.take()) {
+            self.started.server = Some(restart.again(server, &target, self.scratch)?);
         }
         self.load(target).map(|()| true)
     }
@@ -241,16 +232,16 @@ impl Workload for Database<'_> {
     }
 
     fn subjects(&self) -> Subjects {
-        let clients: Vec<i32> = self.worker.iter().map(Worker::pid).collect();
+        let clients: Vec<i32> = self.started.worker.iter().map(Worker::pid).collect();
         let servers = match self.options.engine {
             Engine::Sqlite { .. } => clients.clone(),
-            _ => self.server.iter().map(Server::pid).collect(),
+            _ => self.started.server.iter().map(Server::pid).collect(),
         };
         Subjects { servers, clients }
     }
 
     fn stamps(&self) -> Option<Stamps> {
-        self.stamps.clone()
+        self.started.stamps.clone()
     }
 
     fn step_observed(
@@ -261,13 +252,13 @@ impl Workload for Database<'_> {
     ) -> Result<Step, WorkloadError> {
         let clients = params.int("clients").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
         let clients = clients.ok_or_else(|| WorkloadError::Setting("a step needs a number of clients".to_owned()))?;
-        self.steps_done += 1;
+        self.started.steps_done += 1;
         let warm_up = warm_up(length);
         let order = StepOrder {
             clients,
             warm_up_ns: warm_up.as_nanos() as u64,
             length_ns: length.as_nanos() as u64,
-            seed: self.options.seed.wrapping_add(self.steps_done),
+            seed: self.options.seed.wrapping_add(self.started.steps_done),
         };
         let patience = warm_up + length + STEP_GRACE;
         let worker = self.worker()?;
@@ -283,25 +274,25 @@ impl Workload for Database<'_> {
     }
 
     fn stop(&mut self) {
-        if let Some(worker) = self.worker.take() {
-            self.warnings.extend(worker.stop(self.scratch).err());
+        if let Some(worker) = self.started.worker.take() {
+            self.started.warnings.extend(worker.stop(self.scratch).err());
         }
-        if let Some(server) = self.server.take() {
+        if let Some(server) = self.started.server.take() {
             // No orderly shutdown (a second of writing what is thrown away). PostgreSQL's "immediate" one, SIGQUIT,
             // still gives its shared memory back; MariaDB has none.
             let signal = if matches!(self.options.engine, Engine::PostgreSql) { libc::SIGQUIT } else { libc::SIGKILL };
             let _ = child::signal_group(server.pid(), signal);
-            self.warnings.extend(self.scratch.stop(server).err());
+            self.started.warnings.extend(self.scratch.stop(server).err());
         }
-        if let Some(guard) = self.guard.take() {
-            self.warnings.extend(guard.stop().err());
+        if let Some(guard) = self.started.guard.take() {
+            self.started.warnings.extend(guard.stop().err());
         }
-        if let Some(dir) = self.dir.take() {
+        if let Some(dir) = self.started.dir.take() {
             let gone = files::remove_tree(&dir);
-            self.warnings.extend(gone.err().map(|e| format!("{} could not be removed: {e}", dir.display())));
+            self.started.warnings.extend(gone.err().map(|e| format!("{} could not be removed: {e}", dir.display())));
         }
-        if let Some(own) = self.own.take() {
-            self.warnings.extend(self.scratch.undo(own).err());
+        if let Some(own) = self.started.own.take() {
+            self.started.warnings.extend(self.scratch.undo(own).err());
         }
     }
 }

@@ -25,7 +25,7 @@ pub fn main(_args: Vec<OsString>) -> Ended {
                 fill(&order).map_err(|e| format!("the data could not be loaded: {e}")).map(|server| {
                     loaded = Some(order.clone());
                     generator = Some(Generator::new(order));
-                    Reply::Loaded { server }
+                    Reply::Loaded(server)
                 })
             }
             Ok(Request::Step(order)) => match &generator {
