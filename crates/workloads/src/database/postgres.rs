@@ -21,8 +21,12 @@ const COPY_PIECE: usize = 256 << 10;
 pub struct PgConnection {
     stream: Stream,
     out: BytesMut,
-    names: Vec<String>,
 }
+
+/// What the statements of the mix are prepared as, and the bounds of a transaction.
+const NAMES: [&str; STATEMENTS.len()] =
+    ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13"];
+const BOUNDS: [&str; Bound::ALL.len()] = ["t0", "t1", "t2"];
 
 /// An unsuitable text, such as one with a zero within.
 fn unsendable(error: &std::io::Error) -> QueryError {
@@ -32,8 +36,7 @@ fn unsendable(error: &std::io::Error) -> QueryError {
 impl PgConnection {
     /// Connects and logs in.
     pub fn connect(login: &Login) -> Result<PgConnection, QueryError> {
-        let mut connection =
-            PgConnection { stream: login.stream()?, out: BytesMut::with_capacity(4096), names: Vec::new() };
+        let mut connection = PgConnection { stream: login.stream()?, out: BytesMut::with_capacity(4096) };
         let options =
             [("user", login.user.as_str()), ("database", login.database.as_str()), ("client_encoding", "UTF8")];
         frontend::startup_message(options, &mut connection.out).map_err(|e| unsendable(&e))?;
@@ -210,11 +213,10 @@ impl PgConnection {
 
 impl Session for PgConnection {
     fn prepare(&mut self) -> Result<(), QueryError> {
-        self.names = (0..STATEMENTS.len()).map(|i| format!("s{i}")).collect();
-        for (i, statement) in STATEMENTS.iter().enumerate() {
-            self.prepare_one(&format!("s{i}"), &numbered(statement.sql))?;
+        for (name, statement) in NAMES.into_iter().zip(&STATEMENTS) {
+            self.prepare_one(name, &numbered(statement.sql))?;
         }
-        Bound::ALL.into_iter().try_for_each(|bound| self.prepare_one(&format!("t{}", bound as usize), bound.sql()))
+        BOUNDS.into_iter().zip(Bound::ALL).try_for_each(|(name, bound)| self.prepare_one(name, bound.sql()))
     }
 
     fn run(&mut self, sql: &str) -> Result<(), QueryError> {
@@ -255,15 +257,11 @@ fn push_argument(arg: &Arg, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::e
 
 impl Connection for PgConnection {
     fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError> {
-        let name = std::mem::take(&mut self.names[statement]);
-        let result = self.execute(&name, args);
-        self.names[statement] = name;
-        result
+        self.execute(NAMES[statement], args)
     }
 
     fn bound(&mut self, bound: Bound) -> Result<(), QueryError> {
-        let name = ["t0", "t1", "t2"][bound as usize];
-        self.execute(name, &[]).map(drop)
+        self.execute(BOUNDS[bound as usize], &[]).map(drop)
     }
 }
 
