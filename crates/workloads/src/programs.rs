@@ -1,6 +1,6 @@
 //! Where programs are.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,9 @@ pub fn is_program(file: &Path) -> bool {
 
 /// The directories where distributions keep each version of PostgreSQL, newest first.
 pub fn postgresql_versions() -> Vec<PathBuf> {
-    let mut found: Vec<(u32, PathBuf)> = Vec::new();
-    for entry in fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten() {
-        found.extend(
-            entry.file_name().to_str().and_then(|n| n.parse().ok()).map(|version| (version, entry.path().join("bin"))),
-        );
-    }
+    let entries = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let version = |entry: DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin")));
+    let mut found: Vec<(u32, PathBuf)> = entries.filter_map(version).collect();
     found.sort();
     found.into_iter().rev().map(|(_, path)| path).collect()
 }

@@ -1,7 +1,7 @@
 //! What the kernel counts about sockets, ports and waiting for a CPU, read from `/proc`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fingerpost_sys::procfs::process::Schedstat;
 
@@ -74,7 +74,13 @@ impl Scheduled {
 
 /// The main thread of this process.
 pub fn scheduled_self() -> Scheduled {
-    fs::read_to_string("/proc/self/schedstat").ok().and_then(|t| parse_schedstat(&t)).unwrap_or_default()
+    scheduled("/proc/self/schedstat".as_ref())
+}
+
+/// What a `schedstat` says; nothing where it cannot be read.
+fn scheduled(file: &Path) -> Scheduled {
+    let read = fs::read_to_string(file).ok().and_then(|text| Schedstat::parse(&text));
+    read.map_or_else(Scheduled::default, |s| Scheduled { run_ns: s.running_ns, wait_ns: s.waiting_ns })
 }
 
 /// These processes and their descendants, each before its children.
@@ -100,17 +106,11 @@ fn tasks(pid: i32) -> impl Iterator<Item = PathBuf> {
 pub fn scheduled_tree(pids: &[i32]) -> Scheduled {
     let mut sum = Scheduled::default();
     for task in tree(pids).into_iter().flat_map(tasks) {
-        if let Some(s) = fs::read_to_string(task.join("schedstat")).ok().and_then(|t| parse_schedstat(&t)) {
-            sum.run_ns += s.run_ns;
-            sum.wait_ns += s.wait_ns;
-        }
+        let s = scheduled(&task.join("schedstat"));
+        sum.run_ns += s.run_ns;
+        sum.wait_ns += s.wait_ns;
     }
     sum
-}
-
-fn parse_schedstat(text: &str) -> Option<Scheduled> {
-    let s = Schedstat::parse(text)?;
-    Some(Scheduled { run_ns: s.running_ns, wait_ns: s.waiting_ns })
 }
 
 #[cfg(test)]
