@@ -9,7 +9,10 @@ use fingerpost_sys::system::own_cpu_time;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
-use crate::{ClientReport, Step, WorkloadError};
+use crate::{
+    ClientReport, Step,
+    WorkloadError::{self, Failed},
+};
 
 /// Parts of a step whose throughput is told apart.
 pub(crate) const PARTS: usize = 5;
@@ -60,8 +63,7 @@ impl Report {
 
     /// Reads what a load generator told.
     pub fn read(line: &str) -> Result<Report, WorkloadError> {
-        serde_json::from_str(line)
-            .map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))
+        serde_json::from_str(line).map_err(|e| Failed(format!("the client's report cannot be read: {e}")))
     }
 
     /// The report as the step of a workload, whose clients can use so many CPUs at most.
@@ -69,10 +71,7 @@ impl Report {
         let transactions: u64 = self.parts.iter().sum();
         if transactions == 0 {
             let why = self.why.unwrap_or_else(|| "the server answered nothing".into());
-            return Err(WorkloadError::Failed(format!(
-                "no transaction was completed in {:.1} s: {why}",
-                self.elapsed_s
-            )));
+            return Err(Failed(format!("no transaction was completed in {:.1} s: {why}", self.elapsed_s)));
         }
         let busy = self.cpu_s / (self.elapsed_s * self.cpus.min(most_cpus).max(1) as f64);
         // Where the database is within the client, its CPU time is the server's.

@@ -214,27 +214,23 @@ impl Client {
         // What the kernel shows of the embedded database is where its thread is: its transactions are stamped as
         // wholes.
         let embedded = matches!(self.target, Target::Sqlite { .. });
-        let number = self.number as u32;
+        let (number, writer) = (self.number as u32, thread_writer.as_ref());
         let mut began = Instant::now();
         let mut done = 0;
         let mut stamped = None;
         while began < span.end {
             let Some(connection) = self.connection.as_mut() else { break };
-            let mut turns = Turns::new(connection.as_mut(), thread_writer.as_ref().filter(|_| !embedded), number);
+            let mut turns = Turns::new(connection.as_mut(), writer.filter(|_| !embedded), number);
             let result = self.user.act(&mut turns);
             let now = Instant::now();
             let taken = turns.taken();
-            stamped =
-                thread_writer.as_ref().filter(|thread_writer| embedded && thread_writer.on()).map(|thread_writer| {
-                    let end = monotonic_ns();
-                    // The loop is closed: a transaction begins where the one before ended.
-                    thread_writer.stamp(
-                        number,
-                        stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64)),
-                        end,
-                    );
-                    end
-                });
+            stamped = writer.filter(|writer| embedded && writer.on()).map(|writer| {
+                let end = monotonic_ns();
+                // The loop is closed: a transaction begins where the one before ended.
+                let start = stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64));
+                writer.stamp(number, start, end);
+                end
+            });
             match result {
                 Ok(()) => {
                     done += 1;

@@ -47,7 +47,10 @@ use crate::database::messages::{Load, Reply, Request, StepOrder};
 use crate::database::options::{Engine, Options};
 use crate::database::process::{Guard, Worker};
 use crate::database::server::{Private, Restart};
-use crate::{Step, Subjects, Workload, WorkloadError};
+use crate::{
+    Step, Subjects, Workload,
+    WorkloadError::{self, Failed, Setting},
+};
 
 /// How long loading the data may take, for each unit of scale.
 const LOAD_DEADLINE: Duration = Duration::from_secs(60);
@@ -129,15 +132,12 @@ impl<'a> Database<'a> {
         let name = format!("database-{}", self.options.engine.name());
         let Some(parent) = &self.options.dir else {
             let dir = (0..).map(|n| self.scratch.path().join(format!("{name}-{n}"))).find(|dir| !dir.exists());
-            return dir.ok_or_else(|| WorkloadError::Failed("no directory is free".to_owned()));
+            return dir.ok_or_else(|| Failed("no directory is free".to_owned()));
         };
         if !parent.is_dir() {
-            return Err(WorkloadError::Setting(format!("dir={}: there is no such directory", parent.display())));
+            return Err(Setting(format!("dir={}: there is no such directory", parent.display())));
         }
-        let made = self
-            .scratch
-            .directory_in(parent)
-            .map_err(|e| WorkloadError::Setting(format!("dir={}: {e}", parent.display())));
+        let made = self.scratch.directory_in(parent).map_err(|e| Setting(format!("dir={}: {e}", parent.display())));
         let (own, ticket) = made?;
         self.started.own = Some(ticket);
         Ok(own.join(name))
@@ -165,8 +165,7 @@ impl<'a> Database<'a> {
             }
             Engine::PostgreSql => server::postgresql::start(&self.options, self.scratch, dir)?,
             Engine::Sqlite { synchronous } => {
-                std::fs::create_dir(&dir)
-                    .map_err(|e| WorkloadError::Failed(format!("cannot make {}: {e}", dir.display())))?;
+                std::fs::create_dir(&dir).map_err(|e| Failed(format!("cannot make {}: {e}", dir.display())))?;
                 return Ok(Target::Sqlite { file: dir.join("site.db"), synchronous });
             }
             Engine::Own { .. } => unreachable!("handled above"),
@@ -195,7 +194,7 @@ impl<'a> Database<'a> {
     }
 
     fn worker(&mut self) -> Result<&mut Worker, WorkloadError> {
-        self.started.worker.as_mut().ok_or_else(|| WorkloadError::Failed("the database was not started".to_owned()))
+        self.started.worker.as_mut().ok_or_else(|| Failed("the database was not started".to_owned()))
     }
 }
 
@@ -251,7 +250,7 @@ impl Workload for Database<'_> {
         begun: &mut dyn FnMut(),
     ) -> Result<Step, WorkloadError> {
         let clients = params.int("clients").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
-        let clients = clients.ok_or_else(|| WorkloadError::Setting("a step needs a number of clients".to_owned()))?;
+        let clients = clients.ok_or_else(|| Setting("a step needs a number of clients".to_owned()))?;
         self.started.steps_done += 1;
         let warm_up = warm_up(length);
         let order = StepOrder {
@@ -305,7 +304,7 @@ impl Drop for Database<'_> {
 
 fn unexpected(reply: &Reply) -> WorkloadError {
     match reply {
-        Reply::Failed(sentence) => WorkloadError::Failed(sentence.clone()),
-        _ => WorkloadError::Failed("the load generator answered something else than it was asked".to_owned()),
+        Reply::Failed(sentence) => Failed(sentence.clone()),
+        _ => Failed("the load generator answered something else than it was asked".to_owned()),
     }
 }

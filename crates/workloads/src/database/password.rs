@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fingerpost_record::Secret;
 
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Setting};
 use crate::database::connection::{Login, Protocol};
 use crate::database::stream::Address;
 
@@ -60,14 +60,12 @@ pub fn find(
 ) -> Result<Option<Secret>, WorkloadError> {
     if login.password.is_some() {
         if file.is_some() {
-            return Err(WorkloadError::Setting(
-                "the url holds a password and password_file= is set, too; leave one out".to_owned(),
-            ));
+            return Err(Setting("the url holds a password and password_file= is set, too; leave one out".to_owned()));
         }
         return Ok(login.password.clone());
     }
     if let Some(file) = file {
-        let wrong = |why: String| WorkloadError::Setting(format!("password_file={}: {why}", file.display()));
+        let wrong = |why: String| Setting(format!("password_file={}: {why}", file.display()));
         let (text, _) = read(file).map_err(|e| wrong(e.to_string()))?;
         let line = text.lines().next().filter(|line| !line.is_empty());
         return line.map(|line| Some(Secret::new(line))).ok_or_else(|| wrong("its first line is empty".to_owned()));

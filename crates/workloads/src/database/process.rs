@@ -8,7 +8,7 @@ use std::time::Duration;
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::stamps::Stamps;
 
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::database::connection::Target;
 use crate::database::guard;
 use crate::database::messages::{Reply, Request};
@@ -31,8 +31,7 @@ impl Worker {
         stamps: Option<&Stamps>,
         scratch: &mut Scratch,
     ) -> Result<Worker, WorkloadError> {
-        let failed =
-            |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator could not be started: {e}"));
+        let failed = |e: &dyn std::fmt::Display| Failed(format!("the load generator could not be started: {e}"));
         // Behind a prefix the path must mean us and not the prefix's own program.
         let program =
             if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
@@ -60,7 +59,7 @@ impl Worker {
 
     fn lost(&mut self, why: NoAnswer) -> WorkloadError {
         let gone = |why: &dyn std::fmt::Display| format!("the load generator is gone: {why}");
-        WorkloadError::Failed(match why {
+        Failed(match why {
             NoAnswer::Late(_) => format!("the load generator {why}"),
             NoAnswer::Ended => match self.0.process.child.wait() {
                 Ok(status) => gone(&status),
@@ -84,7 +83,7 @@ impl Guard {
     /// Starts it and has it make the database.
     pub fn start(program: &Path, target: &Target) -> Result<Guard, WorkloadError> {
         let failed = |e: &dyn std::fmt::Display| {
-            WorkloadError::Failed(format!("the process that makes the database could not be started: {e}"))
+            Failed(format!("the process that makes the database could not be started: {e}"))
         };
         let mut command = Command::new(program);
         // A group of its own: an interrupt from the keyboard is not for it, it has to clean up afterwards.
@@ -97,7 +96,7 @@ impl Guard {
             _ => "the server of the url did not answer in time".to_owned(),
         };
         let _ = guard.stop();
-        Err(WorkloadError::Failed(why))
+        Err(Failed(why))
     }
 
     /// Has it drop the database, and waits until it has.

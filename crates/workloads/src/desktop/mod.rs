@@ -22,7 +22,7 @@ use fingerpost_sys::scratch::Scratch;
 use task::{Answer, Order};
 pub use task::{Task, Turns};
 
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::worker::{Link, NoAnswer};
 
 /// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded
@@ -68,7 +68,7 @@ impl Desktop {
             NoAnswer::Ended => gone(&RecvTimeoutError::Disconnected),
             other => gone(&other),
         })?;
-        answer.map_err(WorkloadError::Failed)
+        answer.map_err(Failed)
     }
 
     /// Ends the process.
@@ -81,5 +81,5 @@ impl Desktop {
 }
 
 fn gone(error: &dyn std::fmt::Display) -> WorkloadError {
-    WorkloadError::Failed(format!("the process with a desktop's tasks is gone: {error}"))
+    Failed(format!("the process with a desktop's tasks is gone: {error}"))
 }

@@ -31,7 +31,11 @@ use self::talk::Target;
 use crate::closed_loop::{Report, until_something};
 use crate::rehearsal::Worker;
 use crate::web::kernel::tree;
-use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
+use crate::{
+    Stamps, Step, Subjects, Workload,
+    WorkloadError::{self, Failed},
+    worker,
+};
 
 /// How long a worker may take to get ready or to end a step, beyond the step itself.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -97,7 +101,7 @@ impl Planted {
     fn with_client(&mut self, plan: &Plan, prepare: &[String], places: Places) -> Result<(), WorkloadError> {
         let lives = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
         let mut place = |pid: i32| match (places.server)(pid) {
-            Err(why) if lives(pid) => Err(WorkloadError::Failed(why)),
+            Err(why) if lives(pid) => Err(Failed(why)),
             // A process that has ended meanwhile needs no place.
             _ => Ok(()),
         };
@@ -122,7 +126,7 @@ impl Planted {
 
     fn client_command(&self) -> Result<Command, WorkloadError> {
         let mut command = worker::command(client::NAME);
-        command.arg(serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?);
+        command.arg(serde_json::to_string(&self.target).map_err(|e| Failed(e.to_string()))?);
         Ok(command)
     }
 
@@ -185,15 +189,13 @@ impl Workload for Planted {
 
     fn step_observed(&mut self, _: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
         let Some(client) = &mut self.client else {
-            return Err(WorkloadError::Failed("the client was not started".into()));
+            return Err(Failed("the client was not started".into()));
         };
         let (script, embedded) = (&self.script, self.target.is_embedded());
         until_something(length + WARM_UP, |length| {
             let order = Order::Step(script.clone(), length.as_millis() as u64);
             if client.order(&order, length + PATIENCE)?.trim() != BEGUN {
-                return Err(WorkloadError::Failed(
-                    "the load generator answered something else than it was asked".into(),
-                ));
+                return Err(Failed("the load generator answered something else than it was asked".into()));
             }
             begun();
             let answer = client.next(length + PATIENCE)?;

@@ -22,7 +22,10 @@ use serde::Serialize;
 
 use crate::closed_loop::{Report, until_something};
 use crate::worker::{self, Link, NoAnswer};
-use crate::{Stamps, Step, Subjects, Workload, WorkloadError};
+use crate::{
+    Stamps, Step, Subjects, Workload,
+    WorkloadError::{self, Failed},
+};
 
 /// The workload's name.
 pub const NAME: &str = "rehearsal";
@@ -85,11 +88,10 @@ impl Rehearsal {
     /// What the server that stamps its stages has logged since it was last asked.
     pub fn truth(&mut self) -> Result<Vec<truth::log::Served>, WorkloadError> {
         let Some(server) = &mut self.server else {
-            return Err(WorkloadError::Failed("the server was not started".into()));
+            return Err(Failed("the server was not started".into()));
         };
         let answer = server.ask("log", PATIENCE)?;
-        serde_json::from_str(&answer)
-            .map_err(|e| WorkloadError::Failed(format!("the server's log cannot be read: {e}")))
+        serde_json::from_str(&answer).map_err(|e| Failed(format!("the server's log cannot be read: {e}")))
     }
 
     /// With changes to the server's command.
@@ -120,11 +122,11 @@ impl Workload for Rehearsal {
     }
 
     fn start(&mut self) -> Result<(), WorkloadError> {
-        let recipe = serde_json::to_string(&self.recipe).map_err(|e| WorkloadError::Failed(e.to_string()))?;
+        let recipe = serde_json::to_string(&self.recipe).map_err(|e| Failed(e.to_string()))?;
         let mut command = self.server_command(&recipe)?;
         (self.prepare)(&mut command);
         let mut server = Worker::start(command, "server")?;
-        (self.placed)(server.pid() as u32).map_err(WorkloadError::Failed)?;
+        (self.placed)(server.pid() as u32).map_err(Failed)?;
         let port = server.ask("go", PATIENCE)?;
         self.server = Some(server);
         let mut command = worker::command(client::NAME);
@@ -154,7 +156,7 @@ impl Workload for Rehearsal {
 
     fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {
         let Some(client) = &mut self.client else {
-            return Err(WorkloadError::Failed("the client was not started".into()));
+            return Err(Failed("the client was not started".into()));
         };
         let clients = self.recipe.clients;
         until_something(length + WARM_UP, |length| {
@@ -180,7 +182,7 @@ impl Worker {
     /// Starts a worker in a process group of its own that dies with this thread.
     pub fn start(mut command: Command, what: &'static str) -> Result<Worker, WorkloadError> {
         let link = Link::start(die_with_parent(&mut command), Command::spawn);
-        let link = link.map_err(|e| WorkloadError::Failed(format!("cannot start the {what}: {e}")))?;
+        let link = link.map_err(|e| Failed(format!("cannot start the {what}: {e}")))?;
         Ok(Worker { what, link })
     }
 
@@ -190,7 +192,7 @@ impl Worker {
     }
 
     fn failed(&self, why: String) -> WorkloadError {
-        WorkloadError::Failed(format!("the {} {why}", self.what))
+        Failed(format!("the {} {why}", self.what))
     }
 
     /// Sends a line and waits for one. A worker that does not answer in time is killed, which ends the waiting.

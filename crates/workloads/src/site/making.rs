@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fingerpost_odb::{Store, transfer};
 use fingerpost_sys::scratch::Scratch;
 
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::worker::{self, Ended, Link, NoAnswer};
 
 /// The worker's name.
@@ -34,7 +34,7 @@ pub fn import(
     again: bool,
     scratch: &mut Scratch,
 ) -> Result<Duration, WorkloadError> {
-    let failed = |why: String| WorkloadError::Failed(format!("the {} database could not be made: {why}", store.name()));
+    let failed = |why: String| Failed(format!("the {} database could not be made: {why}", store.name()));
     let mut command = worker::command(NAME);
     command.arg(store.name()).args([dir, file]).arg(if again { "again" } else { "new" });
     let mut link = Link::within(&mut command, scratch).map_err(|e| failed(e.to_string()))?;

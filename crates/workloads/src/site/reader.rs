@@ -15,7 +15,7 @@ use fingerpost_sys::sum;
 
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::worker::{self, Ended, Link, NoAnswer, refusal, say};
 
 /// The worker's name.
@@ -238,16 +238,16 @@ impl Reader {
         cpu: Option<usize>,
         scratch: &mut Scratch,
     ) -> Result<Reader, WorkloadError> {
-        let failed = |e: io::Error| WorkloadError::Failed(format!("a reader could not be started: {e}"));
+        let failed = |e: io::Error| Failed(format!("a reader could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
         let link = Link::within(&mut command, scratch).map_err(failed)?;
         let mut reader = Reader { access, link };
         match reader.read_answer() {
             Ok(word) if word == "ready" => Ok(reader),
-            Ok(word) => Err(WorkloadError::Failed(format!("a reader said “{word}”"))),
+            Ok(word) => Err(Failed(format!("a reader said “{word}”"))),
             // It never was open: this contestant is not available here.
-            Err(WorkloadError::Failed(why)) => {
+            Err(Failed(why)) => {
                 reader.stop(scratch);
                 Err(WorkloadError::Missing(why))
             }
@@ -266,7 +266,7 @@ impl Reader {
     }
 
     fn lost(&mut self, why: NoAnswer) -> WorkloadError {
-        WorkloadError::Failed(match why {
+        Failed(match why {
             NoAnswer::Io(e) => e.to_string(),
             NoAnswer::Refused(why) => format!("{}: {why}", self.access.name()),
             _ => format!("the process that read from {} {}", self.access.name(), self.link.end()),
@@ -283,7 +283,7 @@ impl Reader {
     pub fn read_answer_until(&mut self, enough: &mut dyn FnMut() -> Option<String>) -> Result<String, WorkloadError> {
         loop {
             if let Some(why) = enough() {
-                return Err(WorkloadError::Failed(why));
+                return Err(Failed(why));
             }
             match self.link.line(LOOK_EVERY) {
                 Err(NoAnswer::Late(_)) => {}

@@ -14,7 +14,7 @@ use fingerpost_sys::scratch::{Scratch, Server};
 
 use super::access::Access;
 use super::tree::Page;
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::web::content::{Body, Content, Directory};
 use crate::web::pool::Pool;
 use crate::web::protocol::Load;
@@ -93,14 +93,14 @@ impl Served {
         workers: usize,
         scratch: &mut Scratch,
     ) -> Result<Served, WorkloadError> {
-        let failed = |e: io::Error| WorkloadError::Failed(format!("the site's server could not be started: {e}"));
+        let failed = |e: io::Error| Failed(format!("the site's server could not be started: {e}"));
         let mut command = worker::command(NAME);
         command.arg(access.name()).arg(source).arg(workers.to_string());
         let mut link = Link::within(&mut command, scratch).map_err(failed)?;
         let Some(port) = link.port() else {
             let end = link.end();
             let _ = scratch.stop(link.process);
-            return Err(WorkloadError::Failed(format!("the server of {} was not ready: it {end}", access.name())));
+            return Err(Failed(format!("the server of {} was not ready: it {end}", access.name())));
         };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let paths: Vec<String> = pages.iter().map(|p| format!("/{}", percent::encode(&p.path))).collect();
@@ -123,12 +123,9 @@ impl Served {
     /// Requests a second in one window.
     pub fn window(&mut self, length: Duration) -> Result<f64, WorkloadError> {
         let reports = self.pool.run(std::slice::from_ref(&self.load), WARM_UP, length, &mut || {})?;
-        let report =
-            reports.first().ok_or_else(|| WorkloadError::Failed("the load generator told nothing".to_owned()))?;
+        let report = reports.first().ok_or_else(|| Failed("the load generator told nothing".to_owned()))?;
         if let Some((kind, n)) = report.errors.iter().next() {
-            return Err(WorkloadError::Failed(format!(
-                "not every request was answered as it should be: {kind} {n} times"
-            )));
+            return Err(Failed(format!("not every request was answered as it should be: {kind} {n} times")));
         }
         Ok(report.completed as f64 * 1e9 / report.elapsed_ns.max(1) as f64)
     }

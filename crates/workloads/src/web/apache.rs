@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::plan::Plan;
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed, Missing};
 use crate::programs::find_program;
 use crate::server_dir::ServerDir;
 
@@ -90,7 +90,7 @@ fn modules() -> Option<PathBuf> {
 /// Writes the configuration and makes the command that runs it in the foreground.
 pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
     if let Some(sentence) = missing(mpm) {
-        return Err(WorkloadError::Missing(sentence));
+        return Err(Missing(sentence));
     }
     in_foreground(plan.dir, plan.run, |modules| configuration(plan, mpm, modules))
 }
@@ -102,10 +102,10 @@ pub(crate) fn in_foreground(
     text: impl FnOnce(&Path) -> String,
 ) -> Result<Command, WorkloadError> {
     let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"], &[]), modules()) else {
-        return Err(WorkloadError::Missing("Apache was removed just now; install it again".to_owned()));
+        return Err(Missing("Apache was removed just now; install it again".to_owned()));
     };
     let file = dir.write("server.conf", text(&modules).as_bytes());
-    let file = file.map_err(|e| WorkloadError::Failed(format!("Apache’s configuration could not be written: {e}")))?;
+    let file = file.map_err(|e| Failed(format!("Apache’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
     command.arg("-d").arg(run).arg("-f").arg(file).args(["-D", "FOREGROUND"]);
     Ok(command)

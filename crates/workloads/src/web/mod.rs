@@ -35,7 +35,11 @@ use self::protocol::{Load, Report, STRETCH_NS};
 use self::settings::{Server, Settings};
 use self::verdict::Account;
 use crate::histogram::Histogram;
-use crate::{ClientReport, Stamps, Step, Subjects, Workload, WorkloadError, behind, stalls};
+use crate::{
+    ClientReport, Stamps, Step, Subjects, Workload,
+    WorkloadError::{self, Failed},
+    behind, stalls,
+};
 
 /// Load before the window of a step, on connections that are open already: thousands of round trips.
 pub const WARM_UP: Duration = Duration::from_millis(120);
@@ -89,7 +93,7 @@ impl<'a> Web<'a> {
     }
 
     fn running(&self) -> Result<&Running, WorkloadError> {
-        self.running.as_ref().ok_or_else(|| WorkloadError::Failed("the web workload was not started".to_owned()))
+        self.running.as_ref().ok_or_else(|| Failed("the web workload was not started".to_owned()))
     }
 
     /// The loads of so many generators that together make a step's load.
@@ -202,7 +206,7 @@ impl Window {
             None if errors.is_empty() => "nothing came back".to_owned(),
             None => errors,
         };
-        Err(WorkloadError::Failed(format!("no request was answered within {:.1} s: {why}", length.as_secs_f64())))
+        Err(Failed(format!("no request was answered within {:.1} s: {why}", length.as_secs_f64())))
     }
 
     /// All generators' reports as one step.

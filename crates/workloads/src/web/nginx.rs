@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::plan::Plan;
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::programs::find_program;
 use crate::server_dir::ServerDir;
 
@@ -24,7 +24,7 @@ pub fn command(plan: &Plan) -> Result<Command, WorkloadError> {
 pub(crate) fn in_foreground(dir: &ServerDir, run: &Path, text: &str) -> Result<Command, WorkloadError> {
     let program = find_program(&["nginx"], &[]).ok_or_else(|| WorkloadError::Missing(missing().unwrap_or_default()))?;
     let file = dir.write("server.conf", text.as_bytes());
-    let file = file.map_err(|e| WorkloadError::Failed(format!("nginx’s configuration could not be written: {e}")))?;
+    let file = file.map_err(|e| Failed(format!("nginx’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
     // The compiled-in log file would be opened before the configuration is read, and needs root.
     command.arg("-p").arg(run).arg("-c").arg(file).args(["-e", "stderr"]);

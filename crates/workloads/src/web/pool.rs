@@ -8,7 +8,7 @@ use fingerpost_sys::stamps::Stamps;
 
 use super::generator;
 use super::protocol::{Load, Order, Reply, Report, now_ns};
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::worker::{self, Link, NoAnswer};
 
 /// How long a generator may take to say that it is ready: longer than it waits for its connections.
@@ -52,7 +52,7 @@ impl Pool {
             command.stderr(Stdio::null());
             self.stamps.iter().for_each(|stamps| stamps.give(&mut command));
             let link = Link::within(&mut command, scratch)
-                .map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
+                .map_err(|e| Failed(format!("a load generator could not be started: {e}")))?;
             self.generators.push(Generator(link));
         }
         Ok(())
@@ -97,7 +97,7 @@ impl Pool {
 }
 
 fn confused() -> WorkloadError {
-    WorkloadError::Failed("a load generator gave an answer that does not fit the order".to_owned())
+    Failed("a load generator gave an answer that does not fit the order".to_owned())
 }
 
 impl Generator {
@@ -115,7 +115,7 @@ impl Generator {
     /// The next reply, which must come before the deadline, and not be that it cannot.
     fn reply(&mut self, deadline: Instant) -> Result<Reply, WorkloadError> {
         match self.0.answer(deadline.saturating_duration_since(Instant::now())).map_err(|why| self.lost(why))? {
-            Reply::Cannot(why) => Err(WorkloadError::Failed(why)),
+            Reply::Cannot(why) => Err(Failed(why)),
             reply => Ok(reply),
         }
     }
@@ -123,10 +123,8 @@ impl Generator {
     fn lost(&mut self, why: NoAnswer) -> WorkloadError {
         match why {
             NoAnswer::Other(_) => confused(),
-            NoAnswer::Late(_) => {
-                WorkloadError::Failed("a load generator did not answer in time; it may have been stopped".to_owned())
-            }
-            _ => WorkloadError::Failed(format!("a load generator {}", self.0.end())),
+            NoAnswer::Late(_) => Failed("a load generator did not answer in time; it may have been stopped".to_owned()),
+            _ => Failed(format!("a load generator {}", self.0.end())),
         }
     }
 }

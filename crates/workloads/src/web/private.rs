@@ -17,7 +17,7 @@ use super::nginx;
 use super::plan::Plan;
 use super::settings::{Server, Settings, Url};
 use super::static_server;
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::server_dir::{self, Account, ServerDir};
 use crate::worker::{self, Link, prefixed};
 
@@ -60,10 +60,7 @@ pub fn start(
     if let Server::Url(url) = &settings.server {
         let Answered { status, software } = ask_own(url).map_err(WorkloadError::Missing)?;
         if status >= 400 {
-            return Err(WorkloadError::Failed(format!(
-                "{} answers with status {status}; name a page that exists",
-                url.text
-            )));
+            return Err(Failed(format!("{} answers with status {status}; name a page that exists", url.text)));
         }
         return Ok(Running {
             server: None,
@@ -101,7 +98,7 @@ pub fn start(
 }
 
 fn not_made(e: std::io::Error) -> WorkloadError {
-    WorkloadError::Failed(format!("the web server's directory could not be made: {e}"))
+    Failed(format!("the web server's directory could not be made: {e}"))
 }
 
 /// Starts one server in directories of this name, on a port that is free.
@@ -114,7 +111,7 @@ fn start_private(
     prefix: &[String],
     cpus: usize,
 ) -> Result<Running, WorkloadError> {
-    let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
+    let mut last = Failed(format!("no port could be had in {ATTEMPTS} attempts"));
     for _ in 0..ATTEMPTS {
         let free = (0..)
             .map(|n| scratch.path().join(format!("{name}-{n}")))
@@ -132,7 +129,7 @@ fn start_private(
             backend,
         };
         match start_once(settings, &plan, scratch, prefix) {
-            Err(Attempt::PortTaken(sentence)) => last = WorkloadError::Failed(sentence),
+            Err(Attempt::PortTaken(sentence)) => last = Failed(sentence),
             Err(Attempt::Error(e)) => return Err(e),
             Ok(running) => return Ok(running),
         }
@@ -160,16 +157,15 @@ fn workers(settings: &Settings, cpus: usize) -> usize {
 
 fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &[String]) -> Result<Running, Attempt> {
     let error = Attempt::Error;
-    let own = |e: std::io::Error| {
-        error(WorkloadError::Failed(format!("this program could not be copied to run behind the prefix: {e}")))
-    };
+    let own =
+        |e: std::io::Error| error(Failed(format!("this program could not be copied to run behind the prefix: {e}")));
     let program = match settings.server {
         Server::Nginx => nginx::command(plan).map_err(error)?,
         Server::Apache(mpm) => apache::command(plan, mpm).map_err(error)?,
         Server::Embedded | Server::Url(_) => embedded(plan, !prefix.is_empty()).map_err(own)?,
     };
     let name = server_name(&settings.server);
-    let failed = |what: &str, e: std::io::Error| error(WorkloadError::Failed(format!("{name} {what}: {e}")));
+    let failed = |what: &str, e: std::io::Error| error(Failed(format!("{name} {what}: {e}")));
     let mut command = prefixed(prefix, program);
     plan.dir.set_up(&mut command, plan.run).map_err(|e| failed("has no log", e))?;
     let not_started = |e| failed("could not be started", e);
@@ -191,7 +187,7 @@ fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &
             let _ = scratch.stop(server);
             let sentence = format!("{name} did not get ready: {why}{told}");
             let taken = told.contains("in use");
-            return Err(if taken { Attempt::PortTaken(sentence) } else { error(WorkloadError::Failed(sentence)) });
+            return Err(if taken { Attempt::PortTaken(sentence) } else { error(Failed(sentence)) });
         }
     };
     Ok(Running {

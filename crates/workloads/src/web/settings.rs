@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use fingerpost_record::{Param, Params, secret, suggest};
 
 use super::apache::Mpm;
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Setting};
 
 /// Which server is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,7 +205,7 @@ fn text(params: &Params, key: &str) -> Option<String> {
 }
 
 fn refused<T>(sentence: &str) -> Result<T, WorkloadError> {
-    Err(WorkloadError::Setting(sentence.to_owned()))
+    Err(Setting(sentence.to_owned()))
 }
 
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, WorkloadError> {
@@ -265,7 +265,7 @@ fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
 
 /// Reads `http://127.0.0.1:8080/path`. Only addresses within reach are accepted: nothing else may be put under load.
 pub fn parse_url(text: &str, reach: Reach) -> Result<Url, WorkloadError> {
-    let refuse = |why: &str| WorkloadError::Setting(format!("url={} cannot be loaded: {why}", secret::cut(text)));
+    let refuse = |why: &str| Setting(format!("url={} cannot be loaded: {why}", secret::cut(text)));
     if text.starts_with("https://") {
         return Err(refuse("only http is spoken; put the server's plain port there"));
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::{Scratch, Server};
 
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::database::connection::{QueryError, Target};
 use crate::database::open::open;
 use crate::database::options::Options;
@@ -82,8 +82,7 @@ impl Restart {
     /// # Errors
     /// It does not end in time, or does not serve again.
     pub fn again(&self, mut server: Server, target: &Target, scratch: &mut Scratch) -> Result<Server, WorkloadError> {
-        let failed =
-            |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("{} could not be ended: {e}", self.what));
+        let failed = |e: &dyn std::fmt::Display| Failed(format!("{} could not be ended: {e}", self.what));
         child::signal(server.pid(), self.end).map_err(|e| failed(&e))?;
         let ended = child::wait_deadline(&mut server.child, Instant::now() + READY_DEADLINE).map_err(|e| failed(&e))?;
         scratch.stop(server).map_err(|e| failed(&e))?;
@@ -114,9 +113,7 @@ impl Home {
             let dir = ServerDir::make(dir, Account::for_server(users))?;
             Ok(Home { data: dir.hand_over("data")?, run: dir.hand_over("run")?, dir })
         };
-        make().map_err(|e: std::io::Error| {
-            WorkloadError::Failed(format!("cannot make the server's directory {shown}: {e}"))
-        })
+        make().map_err(|e: std::io::Error| Failed(format!("cannot make the server's directory {shown}: {e}")))
     }
 
     /// Where a socket of this name is, when the system can take so long a path, and whose server listens there.
@@ -135,12 +132,10 @@ impl Home {
 
     /// A command as the server's user, with its output in the log.
     pub(crate) fn command(&self, words: &[OsString]) -> Result<Command, WorkloadError> {
-        let (first, rest) = words.split_first().ok_or_else(|| WorkloadError::Failed("an empty command".to_owned()))?;
+        let (first, rest) = words.split_first().ok_or_else(|| Failed("an empty command".to_owned()))?;
         let mut command = Command::new(first);
         command.args(rest);
-        self.dir
-            .set_up(&mut command, &self.run)
-            .map_err(|e| WorkloadError::Failed(format!("no descriptor can be had: {e}")))?;
+        self.dir.set_up(&mut command, &self.run).map_err(|e| Failed(format!("no descriptor can be had: {e}")))?;
         Ok(command)
     }
 
@@ -151,15 +146,15 @@ impl Home {
 
     /// Runs a command to its end.
     pub(crate) fn run(&self, scratch: &mut Scratch, what: &str, mut command: Command) -> Result<(), WorkloadError> {
-        let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("{what} could not be run: {e}"));
+        let failed = |e: &dyn std::fmt::Display| Failed(format!("{what} could not be run: {e}"));
         let mut running = scratch.spawn(&mut command).map_err(|e| failed(&e))?;
         let status =
             child::wait_deadline(&mut running.child, Instant::now() + INIT_DEADLINE).map_err(|e| failed(&e))?;
         scratch.stop(running).map_err(|e| failed(&e))?;
         match status {
             Some(status) if status.success() => Ok(()),
-            Some(status) => Err(WorkloadError::Failed(format!("{what} failed ({status}): {}", self.last_words()))),
-            None => Err(WorkloadError::Failed(format!("{what} did not end within {} s", INIT_DEADLINE.as_secs()))),
+            Some(status) => Err(Failed(format!("{what} failed ({status}): {}", self.last_words()))),
+            None => Err(Failed(format!("{what} did not end within {} s", INIT_DEADLINE.as_secs()))),
         }
     }
 
@@ -172,9 +167,8 @@ impl Home {
         mut answers: impl FnMut() -> Result<(), QueryError>,
     ) -> Result<Server, WorkloadError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let mut server = scratch
-            .spawn(&mut command)
-            .map_err(|e| WorkloadError::Failed(format!("{what} could not be started ({program}): {e}")))?;
+        let mut server =
+            scratch.spawn(&mut command).map_err(|e| Failed(format!("{what} could not be started ({program}): {e}")))?;
         let deadline = Instant::now() + READY_DEADLINE;
         let problem = loop {
             match answers() {
@@ -194,7 +188,7 @@ impl Home {
             std::thread::sleep(Duration::from_millis(5));
         };
         let _ = scratch.stop(server);
-        Err(WorkloadError::Failed(problem))
+        Err(Failed(problem))
     }
 }
 

@@ -7,7 +7,7 @@ use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::Scratch;
 
 use super::{Home, Private, Programs, Restart, most_connections, words};
-use crate::WorkloadError;
+use crate::WorkloadError::{self, Failed};
 use crate::database::connection::{Login, Protocol, Target};
 use crate::database::options::Options;
 use crate::database::postgres::PgConnection;
@@ -36,7 +36,7 @@ pub(crate) fn prepare(
     let address = home.socket(".s.PGSQL.5432")?;
     // A small segment of System V shared memory stays behind when the server is killed.
     let note = Undo::RemoveSegment { note: home.data.join("postmaster.pid") };
-    scratch.record(note).map_err(|e| WorkloadError::Failed(format!("the journal could not be written: {e}")))?;
+    scratch.record(note).map_err(|e| Failed(format!("the journal could not be written: {e}")))?;
     let data = home.data.display().to_string();
     let args = [
         "--username=fingerpost",
