@@ -29,8 +29,6 @@ const SIGNATURE_COLUMN: usize = 4;
 pub struct RedisConnection {
     stream: Stream,
     key: String,
-    /// Whether each command goes out in two writes.
-    split: bool,
     out: Vec<u8>,
 }
 
@@ -48,7 +46,7 @@ pub enum Answer {
 impl RedisConnection {
     /// Connects, and authenticates where there is a password.
     pub fn connect(login: &Login) -> Result<RedisConnection, QueryError> {
-        let mut connection = RedisConnection::over(login.stream()?, login.database.clone(), false);
+        let mut connection = RedisConnection::over(login.stream()?, login.database.clone());
         if let Some(password) = login.password() {
             let words: &[&str] =
                 if login.user == DEFAULT_USER { &["AUTH", password] } else { &["AUTH", &login.user, password] };
@@ -57,9 +55,9 @@ impl RedisConnection {
         Ok(connection)
     }
 
-    /// A connection over a stream; with `split` each command goes out in two writes.
-    pub fn over(stream: Stream, key: String, split: bool) -> RedisConnection {
-        RedisConnection { stream, key, split, out: Vec::with_capacity(4096) }
+    /// A connection over a stream.
+    pub fn over(stream: Stream, key: String) -> RedisConnection {
+        RedisConnection { stream, key, out: Vec::with_capacity(4096) }
     }
 
     /// Whether the key of this login exists.
@@ -93,9 +91,7 @@ impl RedisConnection {
             self.out.extend_from_slice(word.as_bytes());
             self.out.extend_from_slice(b"\r\n");
         }
-        let (first, rest) = self.out.split_at(if self.split { self.out.len() / 2 } else { 0 });
-        let sent = if self.split { self.stream.send(first) } else { Ok(()) };
-        sent.and_then(|()| self.stream.send(rest)).map_err(|e| QueryError::lost(&e))
+        self.stream.send(&self.out).map_err(|e| QueryError::lost(&e))
     }
 
     /// Sends a command and reads the answer to its end.
@@ -278,9 +274,9 @@ mod tests {
         for split in [false, true] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let within = std::time::Duration::from_secs(60);
-            let stream = Stream::tcp(&listener.local_addr().unwrap(), within, within, !split).unwrap();
+            let stream = Stream::tcp(&listener.local_addr().unwrap(), within, within, split).unwrap();
             let (mut server, _) = listener.accept().unwrap();
-            RedisConnection::over(stream, String::new(), split).send(&["GET", "k12"]).unwrap();
+            RedisConnection::over(stream, String::new()).send(&["GET", "k12"]).unwrap();
             let mut got = Vec::new();
             server.read_to_end(&mut got).unwrap();
             assert_eq!(got, b"*2\r\n$3\r\nGET\r\n$3\r\nk12\r\n");

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// Enough for most answers to come with one read.
-const BUFFER: usize = 32 << 10;
+const BUFFER: usize = 64 << 10;
 /// No answer of ours is longer: a longer one is not from a database.
 const LONGEST: usize = 64 << 20;
 
@@ -77,6 +77,8 @@ pub struct Stream {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// Whether what is sent goes out in two writes.
+    split: bool,
 }
 
 impl Stream {
@@ -97,7 +99,7 @@ impl Stream {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
                 for address in (host.as_str(), *port).to_socket_addrs()? {
                     // Queries are small and answered one by one: waiting to fill a segment would add 40 ms to each.
-                    match Stream::tcp(&address, CONNECT_DEADLINE, patience, true) {
+                    match Stream::tcp(&address, CONNECT_DEADLINE, patience, false) {
                         Ok(stream) => return Ok(stream),
                         Err(e) => last = e,
                     }
@@ -108,17 +110,18 @@ impl Stream {
         Ok(Stream::over(socket))
     }
 
-    /// Connects over TCP within so long. A read or write that lasts longer than `patience` fails.
-    pub fn tcp(address: &SocketAddr, within: Duration, patience: Duration, nodelay: bool) -> io::Result<Stream> {
+    /// Connects over TCP within so long. A read or write that lasts longer than `patience` fails. With `split` what is
+    /// sent goes out in two writes, with Nagle's algorithm on.
+    pub fn tcp(address: &SocketAddr, within: Duration, patience: Duration, split: bool) -> io::Result<Stream> {
         let socket = TcpStream::connect_timeout(address, within)?;
-        socket.set_nodelay(nodelay)?;
+        socket.set_nodelay(!split)?;
         socket.set_read_timeout(Some(patience))?;
         socket.set_write_timeout(Some(patience))?;
-        Ok(Stream::over(Socket::Tcp(socket)))
+        Ok(Stream { split, ..Stream::over(Socket::Tcp(socket)) })
     }
 
     fn over(socket: Socket) -> Stream {
-        Stream { socket, buffer: vec![0; BUFFER], start: 0, end: 0 }
+        Stream { socket, buffer: vec![0; BUFFER], start: 0, end: 0, split: false }
     }
 
     /// Whether the stream stays on this machine and only the two ends can read it.
@@ -130,8 +133,18 @@ impl Stream {
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.socket {
             Socket::Unix(s, _) => s.write_all(bytes),
+            Socket::Tcp(s) if self.split => {
+                let (first, rest) = bytes.split_at(bytes.len() / 2);
+                s.write_all(first).and_then(|()| s.write_all(rest))
+            }
             Socket::Tcp(s) => s.write_all(bytes),
         }
+    }
+
+    /// What has come, after waiting for it where nothing has: for answers that say within themselves where they end.
+    pub fn some(&mut self) -> io::Result<&[u8]> {
+        self.peek(1)?;
+        self.take(self.end - self.start)
     }
 
     /// The next `n` bytes without taking them, reading more when needed.
@@ -198,7 +211,16 @@ mod tests {
 
     fn pair(patience: Duration) -> (UnixStream, Stream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        (theirs, Stream { socket: Socket::Unix(ours, timespec(patience)), buffer: vec![0; 16], start: 0, end: 0 })
+        (
+            theirs,
+            Stream {
+                socket: Socket::Unix(ours, timespec(patience)),
+                buffer: vec![0; 16],
+                start: 0,
+                end: 0,
+                split: false,
+            },
+        )
     }
 
     #[test]

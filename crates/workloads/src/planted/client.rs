@@ -3,6 +3,7 @@
 //! It takes orders on standard input, an object of JSON a line: statements to be run once, or a step, which is answered
 //! with "begun" when every client is connected, and with a report when it is over.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, BufRead};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,14 +46,14 @@ pub fn main(args: Vec<OsString>) -> Ended {
         let answer = match serde_json::from_str(&line?)? {
             Order::Prepare(asks) => prepare(&target, &asks).map(|()| "ready".to_owned()),
             Order::Step(script, ms) => step(&target, &script, Duration::from_millis(ms), writers.as_ref())
-                .and_then(|r| serde_json::to_string(&r).map_err(|e| e.to_string())),
+                .and_then(|r| Ok(serde_json::to_string(&r)?)),
         };
         println!("{}", answer.unwrap_or_else(refusal));
     }
     Ok(())
 }
 
-fn prepare(target: &Target, asks: &[String]) -> Result<(), String> {
+fn prepare(target: &Target, asks: &[String]) -> Result<(), Box<dyn Error>> {
     let mut talk = target.connect(false, "prepare", CONNECT)?;
     // A pattern with a number is run for each from one on: "@1000 SET k{r} x".
     for ask in asks {
@@ -80,7 +81,12 @@ struct Shared {
     begun: std::sync::OnceLock<Instant>,
 }
 
-fn step(target: &Target, script: &Script, length: Duration, writers: Option<&Writer>) -> Result<Report, String> {
+fn step(
+    target: &Target,
+    script: &Script,
+    length: Duration,
+    writers: Option<&Writer>,
+) -> Result<Report, Box<dyn Error>> {
     let clients = script.clients.max(1);
     let mut connections = Vec::new();
     for _ in 0..clients {
@@ -166,7 +172,7 @@ impl Client {
                     // A connection that is given up at the end of the step is no error: its next try may be seconds
                     // away.
                     if at < shared.length {
-                        self.why.get_or_insert(why);
+                        self.why.get_or_insert_with(|| why.to_string());
                         std::thread::sleep(Duration::from_millis(5));
                     }
                 }
@@ -175,7 +181,7 @@ impl Client {
         self
     }
 
-    fn transaction(&mut self, shared: &Shared, left: Duration) -> Result<u64, String> {
+    fn transaction(&mut self, shared: &Shared, left: Duration) -> Result<u64, Box<dyn Error>> {
         let began = monotonic_ns();
         let new = self.talk.is_none() || shared.script.connects;
         if new {
