@@ -11,7 +11,7 @@ use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
 use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Layout, Reader, Store, Tables, View, Writer};
 use crate::lmdb::{self, LmdbChange, LmdbView};
 use crate::redb::{RedbChange, RedbView};
-use crate::sqlite::{SqliteChange, SqliteView, Way};
+use crate::sqlite::{SqliteChange, SqliteView};
 use crate::value::{Cell, Entry, Listing, Part};
 use crate::verify::{self, Verified};
 use crate::{Error, Result, flat, loaded, nested, path, redb, sqlite};
@@ -26,19 +26,19 @@ pub struct Database {
 enum Inner {
     Lmdb(Arc<Env>),
     /// Each reader has a connection of its own.
-    Sqlite(Way),
+    Sqlite(Mode),
     Redb(Arc<redb::File>),
 }
 
 impl Database {
     /// Opens a file for reading.
     pub fn open(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::Read, Way::Mapped, || redb::File::open(file, false))
+        Self::open_as(file, Mode::Read, || redb::File::open(file, false))
     }
 
     /// Opens a file for reading and writing.
     pub fn open_for_writing(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::Write, Way::Mapped, || redb::File::open(file, true))
+        Self::open_as(file, Mode::Write, || redb::File::open(file, true))
     }
 
     /// Opens a file for reading by a process that may have so many bytes of memory, page cache included, and perhaps
@@ -46,14 +46,14 @@ impl Database {
     /// it.
     pub fn open_within(file: &Path, memory: u64) -> Result<Database> {
         let cache = usize::try_from(memory / 2).unwrap_or(usize::MAX);
-        Self::open_as(file, Mode::ReadWithin, Way::Unmapped, || redb::File::open_within(file, cache))
+        Self::open_as(file, Mode::ReadWithin, || redb::File::open_within(file, cache))
     }
 
-    fn open_as(file: &Path, mode: Mode, way: Way, redb: impl FnOnce() -> Result<redb::File>) -> Result<Database> {
+    fn open_as(file: &Path, mode: Mode, redb: impl FnOnce() -> Result<redb::File>) -> Result<Database> {
         let engine = Self::engine_of(file)?;
         let inner = match engine {
             Engine::Lmdb => Inner::Lmdb(lmdb::open(file, mode).map_err(Error::io("cannot open", file))?),
-            Engine::Sqlite => Inner::Sqlite(way),
+            Engine::Sqlite => Inner::Sqlite(mode),
             Engine::Redb => Inner::Redb(Arc::new(redb()?)),
         };
         let mut database = Database { store: Store { engine, keys: Keys::Nested }, path: file.to_owned(), inner };
@@ -92,7 +92,7 @@ impl Database {
     /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of
     /// those is looked at, so nobody may write to the file meanwhile.
     pub fn open_alone(file: &Path) -> Result<Database> {
-        Self::open_as(file, Mode::ReadAlone, Way::Alone, || redb::File::open(file, false))
+        Self::open_as(file, Mode::ReadAlone, || redb::File::open(file, false))
     }
 
     /// Reads everything in the file and tells whether all of it is as an import makes it.
@@ -100,9 +100,9 @@ impl Database {
         let most = std::fs::metadata(&self.path).map_err(Error::io("cannot look at", &self.path))?.len();
         match &self.inner {
             Inner::Lmdb(env) => verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most),
-            Inner::Sqlite(way) => {
-                sqlite::check(&self.path, *way)?;
-                verify::scan(&mut SqliteView::open(&self.path, *way)?, self.store.keys, most)
+            Inner::Sqlite(mode) => {
+                sqlite::check(&self.path, *mode)?;
+                verify::scan(&mut SqliteView::open(&self.path, *mode)?, self.store.keys, most)
             }
             Inner::Redb(file) => verify::scan(&mut RedbView::new(file.clone()), self.store.keys, most),
         }
@@ -118,7 +118,7 @@ impl Database {
         }
         match &self.inner {
             Inner::Lmdb(env) => of(LmdbView::new(env.clone())?),
-            Inner::Sqlite(way) => of(SqliteView::open(&self.path, *way)?),
+            Inner::Sqlite(mode) => of(SqliteView::open(&self.path, *mode)?),
             Inner::Redb(file) => of(RedbView::new(file.clone())),
         }
     }
@@ -132,7 +132,7 @@ impl Database {
     pub fn reader(&self) -> Result<Box<dyn Reader>> {
         Ok(match &self.inner {
             Inner::Lmdb(env) => walker(self.store.keys, LmdbView::new(env.clone())?),
-            Inner::Sqlite(way) => walker(self.store.keys, SqliteView::open(&self.path, *way)?),
+            Inner::Sqlite(mode) => walker(self.store.keys, SqliteView::open(&self.path, *mode)?),
             Inner::Redb(file) => walker(self.store.keys, RedbView::new(file.clone())),
         })
     }

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fingerpost_sys::lmdb::Mode;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, params};
 use self_cell::self_cell;
 
@@ -26,29 +27,18 @@ const SCHEMA: &str =
      CREATE UNIQUE INDEX entry_key ON entry (key);
      INSERT INTO entry (id, key, head, body) VALUES (0, CAST('/format' AS BLOB), x'', x'');";
 
-/// How a file is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Mapped.
-    Mapped,
-    /// Not mapped, as what the kernel reads ahead of a map may be more than the memory that the process has; SQLite
-    /// keeps what its own cache does by default.
-    Unmapped,
-    /// Without SQLite's further files, nor mapped: see [`open_alone`].
-    Alone,
-}
-
-impl Way {
-    fn open(self, path: &Path) -> Result<Connection> {
-        match self {
-            Way::Mapped => open(path, false),
-            Way::Unmapped => {
-                let connection = open(path, false)?;
-                connection.pragma_update(None, "mmap_size", 0)?;
-                Ok(connection)
-            }
-            Way::Alone => open_alone(path),
+/// Opens a file for reading in one of the ways.
+fn open_as(path: &Path, mode: Mode) -> Result<Connection> {
+    match mode {
+        Mode::ReadAlone => open_alone(path),
+        // Not mapped, as what the kernel reads ahead of a map may be more than the memory that the process has; SQLite
+        // keeps what its own cache does by default.
+        Mode::ReadWithin => {
+            let connection = open(path, false)?;
+            connection.pragma_update(None, "mmap_size", 0)?;
+            Ok(connection)
         }
+        _ => open(path, false),
     }
 }
 
@@ -84,8 +74,8 @@ fn ready(connection: Connection) -> Result<Connection> {
 }
 
 /// Refuses a file that SQLite finds damaged, or whose schema is another than ours.
-pub(crate) fn check(path: &Path, way: Way) -> Result<()> {
-    let connection = way.open(path)?;
+pub(crate) fn check(path: &Path, mode: Mode) -> Result<()> {
+    let connection = open_as(path, mode)?;
     let mut found = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY rootpage, sql")?;
     let found: Vec<String> = found.query_map([], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
     let same = found.len() == 2 && found.iter().all(|sql| SCHEMA.split(';').any(|ours| ours.trim() == sql));
@@ -138,8 +128,8 @@ self_cell!(
 pub(crate) struct SqliteView(Prepared);
 
 impl SqliteView {
-    pub(crate) fn open(path: &Path, way: Way) -> Result<Self> {
-        Prepared::try_new(way.open(path)?, |c| {
+    pub(crate) fn open(path: &Path, mode: Mode) -> Result<Self> {
+        Prepared::try_new(open_as(path, mode)?, |c| {
             Ok(Statements {
                 begin: c.prepare("BEGIN")?,
                 end: c.prepare("COMMIT")?,
