@@ -60,16 +60,9 @@ pub enum BadAnswer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Head {
     status: u16,
-    framing: Framing,
+    /// What follows it.
+    next: State,
     keep_alive: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Framing {
-    Length(u64),
-    Chunked,
-    #[default]
-    UntilClose,
 }
 
 /// The head that was parsed last, as bytes and as meaning. A server that is asked for the same file answers with the
@@ -209,15 +202,7 @@ impl Parser {
 
     /// Goes on to what follows a head.
     fn enter(&mut self, head: Head) {
-        self.head = head;
-        self.state = match head.framing {
-            // 1xx: the answer proper is still to come. 101 would change the protocol, which we never ask for.
-            _ if head.status < 200 => State::Head,
-            _ if matches!(head.status, 204 | 304) => State::Body { left: 0 },
-            Framing::Length(left) => State::Body { left },
-            Framing::Chunked => State::ChunkSize,
-            Framing::UntilClose => State::UntilClose,
-        };
+        (self.head, self.state) = (head, head.next);
     }
 
     /// Reads to a line end, keeping what came so far; the line without its end, and how many bytes of this piece it
@@ -278,7 +263,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
     };
     let mut head = Head {
         status: response.code.unwrap_or(0),
-        framing: Framing::UntilClose,
+        next: State::UntilClose,
         // HTTP/1.1 keeps the connection unless told otherwise, HTTP/1.0 closes it.
         keep_alive: response.version == Some(1),
     };
@@ -313,15 +298,15 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadAnswer> {
             }
         }
     }
-    head.framing = match (coded, length_field) {
-        (Some(true), length) => {
-            // Both is a sign of a confused sender: read it as chunked and do not use the connection again (RFC 9112,
-            // 6.1).
-            head.keep_alive &= length.is_none();
-            Framing::Chunked
-        }
-        (None, Some(length)) => Framing::Length(length),
-        (Some(false), _) | (None, None) => Framing::UntilClose,
+    // Both is a sign of a confused sender: read it as chunked and do not use the connection again (RFC 9112, 6.1).
+    head.keep_alive &= coded != Some(true) || length_field.is_none();
+    head.next = match (coded, length_field) {
+        // 1xx: the answer proper is still to come. 101 would change the protocol, which we never ask for.
+        _ if head.status < 200 => State::Head,
+        _ if matches!(head.status, 204 | 304) => State::Body { left: 0 },
+        (Some(true), _) => State::ChunkSize,
+        (None, Some(left)) => State::Body { left },
+        (Some(false), _) | (None, None) => State::UntilClose,
     };
     Ok(Some((head, length)))
 }
