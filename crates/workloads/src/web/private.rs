@@ -1,6 +1,7 @@
 //! Web servers of our own: started from the scratch directory on a free port of 127.0.0.1, unprivileged, ready when
 //! they answer.
 
+use std::error::Error;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -129,18 +130,12 @@ fn start_private(
             backend,
         };
         match start_once(settings, &plan, scratch, prefix) {
-            Err(Attempt::PortTaken(sentence)) => last = Failed(sentence),
-            Err(Attempt::Error(e)) => return Err(e),
-            Ok(running) => return Ok(running),
+            // Another process took the port meanwhile.
+            Err(Failed(sentence)) if sentence.contains("in use") => last = Failed(sentence),
+            done => return done,
         }
     }
     Err(last)
-}
-
-/// Why one attempt came to nothing.
-enum Attempt {
-    PortTaken(String),
-    Error(WorkloadError),
 }
 
 /// How many requests the server can work on at a time.
@@ -155,17 +150,20 @@ fn workers(settings: &Settings, cpus: usize) -> usize {
     })
 }
 
-fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &[String]) -> Result<Running, Attempt> {
-    let error = Attempt::Error;
-    let own =
-        |e: std::io::Error| error(Failed(format!("this program could not be copied to run behind the prefix: {e}")));
+fn start_once(
+    settings: &Settings,
+    plan: &Plan,
+    scratch: &mut Scratch,
+    prefix: &[String],
+) -> Result<Running, WorkloadError> {
     let program = match settings.server {
-        Server::Nginx => nginx::command(plan).map_err(error)?,
-        Server::Apache(mpm) => apache::command(plan, mpm).map_err(error)?,
-        Server::Embedded | Server::Url(_) => embedded(plan, !prefix.is_empty()).map_err(own)?,
+        Server::Nginx => nginx::command(plan)?,
+        Server::Apache(mpm) => apache::command(plan, mpm)?,
+        Server::Embedded | Server::Url(_) => embedded(plan, !prefix.is_empty())
+            .map_err(|e| Failed(format!("this program could not be copied to run behind the prefix: {e}")))?,
     };
     let name = server_name(&settings.server);
-    let failed = |what: &str, e: std::io::Error| error(Failed(format!("{name} {what}: {e}")));
+    let failed = |what: &str, e: std::io::Error| Failed(format!("{name} {what}: {e}"));
     let mut command = prefixed(prefix, program);
     plan.dir.set_up(&mut command, plan.run).map_err(|e| failed("has no log", e))?;
     let not_started = |e| failed("could not be started", e);
@@ -185,9 +183,7 @@ fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &
         Err(why) => {
             let told = last_lines(&plan.dir.told());
             let _ = scratch.stop(server);
-            let sentence = format!("{name} did not get ready: {why}{told}");
-            let taken = told.contains("in use");
-            return Err(if taken { Attempt::PortTaken(sentence) } else { error(Failed(sentence)) });
+            return Err(Failed(format!("{name} did not get ready: {why}{told}")));
         }
     };
     Ok(Running {
@@ -269,30 +265,26 @@ pub fn ask_own(url: &Url) -> Result<Answered, String> {
 }
 
 /// Asks once.
-fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, String> {
+fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, Box<dyn Error>> {
     let limit = Duration::from_secs(5);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    let once = || -> std::io::Result<Result<Answered, String>> {
-        let mut stream = TcpStream::connect_timeout(&address, limit)?;
-        stream.set_read_timeout(Some(limit))?;
-        stream.write_all(request.as_bytes())?;
-        let (mut parser, mut cache, mut buffer) = (Parser::default(), HeadCache::default(), [0; 16 << 10]);
-        let mut head = Vec::new();
-        let answered = |status: u16, head: &[u8]| Answered { status, software: software(head) };
-        loop {
-            let n = stream.read(&mut buffer)?;
-            if n == 0 {
-                return Ok(parser.close().map(|a| answered(a.status, &head)).map_err(|e| e.to_string()));
-            }
-            head.extend_from_slice(&buffer[..n.min(MOST_HEAD - head.len())]);
-            match parser.feed(&buffer[..n], &mut cache) {
-                Ok(Progress::Done(answer, _)) => return Ok(Ok(answered(answer.status, &head))),
-                Ok(Progress::More) => {}
-                Err(e) => return Ok(Err(e.to_string())),
-            }
-        }
-    };
-    once().map_err(|e| e.to_string())?
+    let mut stream = TcpStream::connect_timeout(&address, limit)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.write_all(request.as_bytes())?;
+    let (mut parser, mut cache, mut buffer) = (Parser::default(), HeadCache::default(), [0; 16 << 10]);
+    let mut head = Vec::new();
+    loop {
+        let n = stream.read(&mut buffer)?;
+        head.extend_from_slice(&buffer[..n.min(MOST_HEAD - head.len())]);
+        let answer = match n {
+            0 => parser.close()?,
+            n => match parser.feed(&buffer[..n], &mut cache)? {
+                Progress::Done(answer, _) => answer,
+                Progress::More => continue,
+            },
+        };
+        return Ok(Answered { status: answer.status, software: software(&head) });
+    }
 }
 
 /// What a server calls itself in the head of an answer. It becomes a part of a record's list of settings, whose signs
