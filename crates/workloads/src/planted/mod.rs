@@ -25,7 +25,7 @@ use fingerpost_sys::scratch::{Scratch, Server};
 
 use self::client::{BEGUN, Order};
 use self::script::Script;
-use self::servers::{Engine, Plan, Started};
+use self::servers::{Engine, Plan};
 use self::surroundings::Surroundings;
 use self::talk::Target;
 use crate::closed_loop::{Report, until_something};
@@ -88,8 +88,7 @@ impl Planted {
         };
         let port = planted.backend.as_mut().map(|b| b.ask("go", PATIENCE)).transpose()?;
         let port = port.and_then(|line| line.trim().parse().ok());
-        let Started { server, target } = servers::start(plan, places.dir.to_owned(), port, scratch)?;
-        (planted.server, planted.target) = (server, target);
+        (planted.server, planted.target) = servers::start(plan, places.dir.to_owned(), port, scratch)?;
         if let Err(e) = planted.with_client(plan, prepare, places) {
             // What cannot be ended here is ended with the scratch directory.
             let _ = planted.finish(scratch);

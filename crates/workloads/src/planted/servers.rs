@@ -105,13 +105,8 @@ impl Plan {
     }
 }
 
-/// A server that answers.
-pub struct Started {
-    /// Its process; nothing for one within the client's.
-    pub server: Option<Server>,
-    /// How to speak to it.
-    pub target: Target,
-}
+/// A server that answers: its process, and how to speak to it. No process for one within the client's.
+type Started = (Option<Server>, Target);
 
 /// Starts it in a new directory. `backend` is where a proxy gets its pages.
 pub fn start(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
@@ -124,7 +119,7 @@ pub fn start(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scra
         Engine::Sqlite => {
             fs::create_dir(&dir).map_err(|e| Failed(format!("cannot make {}: {e}", dir.display())))?;
             let pragmas = plan.settings.iter().map(|(name, value)| format!("PRAGMA {name}={value}")).collect();
-            Ok(Started { server: None, target: Target::Sqlite(dir.join("site.db"), pragmas) })
+            Ok((None, Target::Sqlite(dir.join("site.db"), pragmas)))
         }
         Engine::Redis => start_redis(plan, dir, scratch),
         Engine::Nginx | Engine::Proxy | Engine::Apache => start_web(plan, dir, backend, scratch),
@@ -152,14 +147,14 @@ fn start_mariadb(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Sta
     words.extend(plan.settings.iter().map(|(name, value)| format!("--{name}={value}").into()));
     let server = serve(plan, &home, "MariaDB", &words, scratch, || mariadb::make_database(&login))?;
     login.database = "site".to_owned();
-    Ok(Started { server, target: Target::MySql(login) })
+    Ok((server, Target::MySql(login)))
 }
 
 fn start_postgresql(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
     let settings = plan.settings.iter().map(|(name, value)| format!("{name}={value}"));
     let (home, login, words) = postgresql::prepare(scratch, dir, "making PostgreSQL's data directory", settings)?;
     let server = serve(plan, &home, "PostgreSQL", &words, scratch, || PgConnection::connect(&login).map(drop))?;
-    Ok(Started { server, target: Target::Postgres(login) })
+    Ok((server, Target::Postgres(login)))
 }
 
 fn free_port() -> Result<u16, WorkloadError> {
@@ -181,7 +176,7 @@ fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Start
     words.extend(plan.settings.iter().flat_map(|(name, value)| [format!("--{name}").into(), value.into()]));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = serve(plan, &home, "Redis", &words, scratch, || answers(address))?;
-    Ok(Started { server, target: Target::Redis(address) })
+    Ok((server, Target::Redis(address)))
 }
 
 fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
@@ -199,7 +194,7 @@ fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scra
         std::iter::once(command.get_program()).chain(command.get_args()).map(OsString::from).collect();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = serve(plan, &home, name, &words, scratch, || answers(address))?;
-    Ok(Started { server, target: Target::Http(address) })
+    Ok((server, Target::Http(address)))
 }
 
 /// Pages of 1, 16, 64 and 256 KiB of text, and one in a deep directory.
