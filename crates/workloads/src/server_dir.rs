@@ -119,8 +119,8 @@ impl ServerDir {
         let (out, err) = (self.output.try_clone()?, self.output.try_clone()?);
         command.current_dir(&self.path).stdin(Stdio::null()).stdout(out).stderr(err);
         for (name, _) in std::env::vars_os() {
-            let is_foreign = name.to_str().is_some_and(|n| FOREIGN.contains(&n) || secret::is_secret_name(n));
-            if is_foreign {
+            let is_foreign = |n: &str| FOREIGN.split(' ').any(|foreign| foreign == n) || secret::is_secret_name(n);
+            if name.to_str().is_some_and(is_foreign) {
                 command.env_remove(&name);
             }
         }
@@ -138,18 +138,8 @@ impl ServerDir {
 }
 
 /// Variables that direct servers and their tools to places of the user's own.
-const FOREIGN: [&str; 10] = [
-    "PGDATA",
-    "PGHOST",
-    "PGPORT",
-    "PGOPTIONS",
-    "PGSERVICE",
-    "PGSERVICEFILE",
-    "MYSQL_HOME",
-    "MYSQL_UNIX_PORT",
-    "XDG_RUNTIME_DIR",
-    "NGINX",
-];
+const FOREIGN: &str = "PGDATA PGHOST PGPORT PGOPTIONS PGSERVICE PGSERVICEFILE MYSQL_HOME MYSQL_UNIX_PORT \
+    XDG_RUNTIME_DIR NGINX";
 
 /// The end of a file that others may be writing to.
 pub fn tail(file: &File) -> String {

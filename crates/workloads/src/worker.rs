@@ -26,19 +26,6 @@ const REFUSED: &str = "error ";
 /// How long a process may take to end that gets no more orders.
 const CLOSED: Duration = Duration::from_secs(5);
 
-/// How a process of ours that is gone ended, as the end of a sentence.
-pub fn end_of(child: &mut Child) -> String {
-    match child::wait_deadline(child, Instant::now() + Duration::from_secs(2)) {
-        Ok(Some(status)) if status.signal() == Some(libc::SIGKILL) => {
-            "was killed (SIGKILL), which the kernel does where memory runs out: give it more, or raise the control \
-             group's limit"
-                .to_owned()
-        }
-        Ok(Some(status)) => format!("ended unexpectedly ({status})"),
-        _ => "said no more".to_owned(),
-    }
-}
-
 /// The command that starts a worker. It is this very program (`/proc/self/exe`, so that it is found even when the file
 /// was replaced).
 pub fn command(name: &str) -> Command {
@@ -183,9 +170,17 @@ impl<P: Started> Link<P> {
         Ok(serde_json::from_str(&self.line(patience)?)?)
     }
 
-    /// How the process ended, as the end of a sentence.
+    /// How the process, which is gone, ended, as the end of a sentence.
     pub(crate) fn end(&mut self) -> String {
-        end_of(self.process.child())
+        match child::wait_deadline(self.process.child(), Instant::now() + Duration::from_secs(2)) {
+            Ok(Some(status)) if status.signal() == Some(libc::SIGKILL) => {
+                "was killed (SIGKILL), which the kernel does where memory runs out: give it more, or raise the control \
+                 group's limit"
+                    .to_owned()
+            }
+            Ok(Some(status)) => format!("ended unexpectedly ({status})"),
+            _ => "said no more".to_owned(),
+        }
     }
 
     /// Gives no more orders, which is the end of the process's work.

@@ -63,7 +63,8 @@ struct Counted {
 
 /// Everything that steps share.
 pub struct Generator {
-    load: Load,
+    /// What was loaded.
+    pub load: Load,
     site: Site,
     /// CPU time that the generator itself needs for one transaction.
     own_cost: Duration,

@@ -18,12 +18,11 @@ pub const NAME: &str = "database-load";
 
 /// Answers orders until there are no more.
 pub fn main(_args: Vec<OsString>) -> Ended {
-    let (mut generator, mut loaded) = (None, None);
+    let mut generator: Option<Generator> = None;
     for line in io::stdin().lock().lines() {
         let reply = match serde_json::from_str(&line?) {
             Ok(Request::Load(order)) => {
                 fill(&order).map_err(|e| format!("the data could not be loaded: {e}")).map(|server| {
-                    loaded = Some(order.clone());
                     generator = Some(Generator::new(order));
                     Reply::Loaded(server)
                 })
@@ -36,8 +35,8 @@ pub fn main(_args: Vec<OsString>) -> Ended {
                 }
                 None => Err("a step was ordered before the data was loaded".to_owned()),
             },
-            Ok(Request::Import) => match &loaded {
-                Some(order) => import(order).map_err(|e| format!("the dump could not be imported: {e}")),
+            Ok(Request::Import) => match &generator {
+                Some(generator) => import(&generator.load).map_err(|e| format!("the dump could not be imported: {e}")),
                 None => Err("an import was ordered before the data was loaded".to_owned()),
             },
             Err(e) => Err(format!("the load generator got an order that it does not understand: {e}")),

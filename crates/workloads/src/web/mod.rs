@@ -293,7 +293,7 @@ impl Workload for Web<'_> {
     }
 
     fn stamps(&self) -> Option<Stamps> {
-        self.pool.stamps()
+        self.pool.stamps.clone()
     }
 
     fn step_observed(

@@ -23,7 +23,7 @@ const LEAD_NS: u64 = 20_000_000;
 pub struct Pool {
     generators: Vec<Generator>,
     /// Where all of them stamp their round trips.
-    stamps: Option<Stamps>,
+    pub stamps: Option<Stamps>,
 }
 
 #[derive(Debug)]
@@ -33,11 +33,6 @@ impl Pool {
     /// None yet; those to come stamp their round trips where there is something to stamp them into.
     pub fn new(stamps: Option<Stamps>) -> Pool {
         Pool { generators: Vec::new(), stamps }
-    }
-
-    /// Where the generators stamp their round trips.
-    pub fn stamps(&self) -> Option<Stamps> {
-        self.stamps.clone()
     }
 
     /// The ids of the processes.

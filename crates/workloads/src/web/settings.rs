@@ -170,10 +170,7 @@ impl Settings {
             Server::Url(url) => common.with("server", url.text.as_str()),
         };
         if let Some(rate) = self.rate {
-            common = common.with(
-                "rate",
-                if rate.fract() == 0.0 { Param::Int(rate as i64) } else { Param::Text(rate.to_string()) },
-            );
+            common = common.with("rate", Param::parse(&rate.to_string()));
         }
         for (key, set) in [("requests", self.requests), ("workers", self.workers.map(|n| n as u64))] {
             common = set.into_iter().fold(common, |common, n| common.with(key, n as i64));
