@@ -15,7 +15,6 @@ pub mod worker;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use fingerpost_sys::scratch::Scratch;
@@ -23,7 +22,7 @@ use task::{Answer, Order};
 pub use task::{Task, Turns};
 
 use crate::WorkloadError::{self, Failed};
-use crate::worker::{Link, NoAnswer};
+use crate::worker::Link;
 
 /// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded
 /// machine.
@@ -63,11 +62,7 @@ impl Desktop {
     /// # Errors
     /// The process is gone, hangs, or could not do its tasks.
     pub fn end(&mut self) -> Result<Vec<(Task, Turns)>, WorkloadError> {
-        let answer: Answer = self.link.answer(self.patience).map_err(|why| match why {
-            NoAnswer::Late(_) => gone(&RecvTimeoutError::Timeout),
-            NoAnswer::Ended => gone(&RecvTimeoutError::Disconnected),
-            other => gone(&other),
-        })?;
+        let answer: Answer = self.link.answer(self.patience).map_err(|why| gone(&why))?;
         answer.map_err(Failed)
     }
 
