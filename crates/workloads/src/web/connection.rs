@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use super::http::Parser;
-use super::protocol::now_ns;
+use super::protocol::{Load, now_ns};
 use super::tally::Times;
 
 /// How far the request of a connection has come.
@@ -61,28 +61,29 @@ impl Connection {
 
     /// Makes a socket, begins to connect, and sends at once where that is already possible: on loopback the handshake
     /// is done within `connect`, so that this saves a wake-up per connection.
-    pub fn open(&mut self, epoll: &OwnedFd, index: u32, to: &Target<'_>) -> Result<(), Errno> {
+    pub fn open(&mut self, epoll: &OwnedFd, index: u32, load: &Load, request: &[u8]) -> Result<(), Errno> {
         self.close();
-        let family = if to.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let family = if load.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
-        if let Some(source) = to.source {
+        if load.spread {
+            let source = Ipv4Addr::new(127, 0, 0, 1 + (index % 100) as u8);
             net::bind(&socket, &SocketAddr::new(IpAddr::V4(source), 0))?;
         }
         self.asked = now_ns();
-        match net::connect(&socket, &to.address) {
+        match net::connect(&socket, &load.address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(e) => return Err(e),
         }
         self.generation = self.generation.wrapping_add(1);
         self.stage = Stage::Connecting;
-        match net::send(&socket, to.request, SendFlags::NOSIGNAL) {
-            Ok(n) if n == to.request.len() => self.stage = Stage::Receiving,
+        match net::send(&socket, request, SendFlags::NOSIGNAL) {
+            Ok(n) if n == request.len() => self.stage = Stage::Receiving,
             Ok(n) => self.stage = Stage::Sending(n),
             Err(Errno::AGAIN | Errno::NOTCONN) => {}
             Err(e) => return Err(e),
         }
         let mut flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-        if to.keep_alive || self.stage != Stage::Receiving {
+        if load.keep_alive || self.stage != Stage::Receiving {
             flags |= epoll::EventFlags::OUT;
         }
         epoll::add(epoll, &socket, epoll::EventData::new_u64(token(index, self.generation)), flags)?;
@@ -114,19 +115,6 @@ impl Connection {
         let socket = self.socket.as_ref()?;
         net::sockopt::socket_error(socket).ok()?.err()
     }
-}
-
-/// Where connections go and what they ask for.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
-    /// The server.
-    pub address: SocketAddr,
-    /// The address to come from, when it is not left to the kernel.
-    pub source: Option<Ipv4Addr>,
-    /// The request, byte by byte.
-    pub request: &'a [u8],
-    /// Whether more than one request goes over the connection.
-    pub keep_alive: bool,
 }
 
 /// What epoll tells us of a connection: its place and which of the sockets in that place.

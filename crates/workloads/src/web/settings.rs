@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU16;
 
 use fingerpost_record::{Param, Params, secret, suggest};
 
@@ -277,13 +278,10 @@ pub fn parse_url(text: &str, reach: Reach) -> Result<Url, WorkloadError> {
     };
     let path = path.split('#').next().unwrap_or("/").to_owned();
     let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (
-            name,
-            port.parse::<u16>()
-                .ok()
-                .filter(|p| *p > 0)
-                .ok_or_else(|| refuse("the port is no number from 1 to 65535"))?,
-        ),
+        Some((name, port)) if !port.ends_with(']') => {
+            let port = port.parse::<NonZeroU16>().map_err(|_| refuse("the port is no number from 1 to 65535"))?;
+            (name, port.get())
+        }
         _ => (host, 80),
     };
     let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);

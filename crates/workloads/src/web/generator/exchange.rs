@@ -1,14 +1,12 @@
 //! One request and its answer on a connection: begun, received, completed or failed, and what the connection does next.
 
-use std::net::Ipv4Addr;
-
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::{BUFFER, Generator, PAUSE_NS};
 use crate::closed_loop::stamp;
 use crate::stalls::Doing;
-use crate::web::connection::{Stage, Target, untoken};
+use crate::web::connection::{Stage, untoken};
 use crate::web::errors;
 use crate::web::http::Progress;
 use crate::web::protocol::now_ns;
@@ -24,16 +22,9 @@ impl Generator {
         self.busy += 1;
         let sent = if connection.socket.is_some() {
             connection.stage = Stage::Sending(0);
-            connection.send(&self.requests[self.turns[index as usize]])
+            connection.send(&self.requests[self.turn])
         } else {
-            let source = self.load.spread.then(|| Ipv4Addr::new(127, 0, 0, 1 + (index % 100) as u8));
-            let target = Target {
-                address: self.load.address,
-                source,
-                request: &self.requests[self.turns[index as usize]],
-                keep_alive: self.load.keep_alive,
-            };
-            connection.open(&self.epoll, index, &target)
+            connection.open(&self.epoll, index, &self.load, &self.requests[self.turn])
         };
         if let Err(e) = sent {
             self.fail(index, &errors::kind(e));
