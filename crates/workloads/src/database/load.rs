@@ -18,7 +18,7 @@ use crate::database::messages::{Load, StepOrder};
 use crate::database::mix::{Nowhere, Site, User};
 use crate::database::open::open;
 use crate::database::stalls;
-use crate::database::watch::{Progress, Watch, Watched};
+use crate::database::watch::{Progress, Watched, watch};
 use crate::histogram::Histogram;
 use crate::{ClientReport, Step, WATCHER, quantile};
 
@@ -115,11 +115,10 @@ impl Generator {
         let end = start + Duration::from_nanos(order.length_ns);
         let step = *span.get_or_init(|| Span { start, end, slot: SLOT.max((end - start) / MOST_SLOTS) });
         begun();
-        let watch = Watch::new(&self.load.servers, &progress);
         let watched = thread::scope(|scope| {
             let watcher = thread::Builder::new()
                 .name(WATCHER.to_owned())
-                .spawn_scoped(scope, || watch.until(step.start, step.end));
+                .spawn_scoped(scope, || watch(&self.load.servers, &progress, step.start, step.end));
             watcher.ok().and_then(|w| w.join().ok())
         })
         .ok_or("the thread that watches the clients could not be started")?;

@@ -22,14 +22,6 @@ const MOST_SAMPLES: usize = 500;
 #[derive(Debug, Default)]
 pub struct Progress(pub AtomicU64);
 
-/// Watches the clients of one step.
-#[derive(Debug)]
-pub struct Watch<'a> {
-    servers: &'a [i32],
-    progress: &'a [Progress],
-    paths: Paths,
-}
-
 /// What was seen over the step.
 #[derive(Debug, Default)]
 pub struct Watched {
@@ -41,81 +33,69 @@ pub struct Watched {
     pub samples: Vec<Sample>,
 }
 
-impl<'a> Watch<'a> {
-    /// Watches these clients of these servers.
-    pub fn new(servers: &'a [i32], progress: &'a [Progress]) -> Self {
-        Watch { servers, progress, paths: Paths::system() }
-    }
-
-    /// Sleeps until the step starts, and watches until it ends.
-    pub fn until(&self, start: Instant, end: Instant) -> Watched {
-        thread::sleep(start.saturating_duration_since(Instant::now()));
-        let (cpu_before, machine_before) = (own_cpu_time(), self.machine());
-        let completed_before = self.completed();
-        let mut watched = Watched::default();
-        let (mut last, mut last_change) = (completed_before, start);
-        let mut stolen = machine_before.map_or(0, |m| m.steal);
-        loop {
-            let due = (Instant::now() + TICK).min(end);
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            let now = Instant::now();
-            let late = now.saturating_duration_since(due);
-            let completed = self.completed();
-            let spent = (now - start).as_nanos() as u64 * self.progress.len() as u64;
-            // The median is not known before the end.
-            let mean = spent.checked_div(completed.saturating_sub(completed_before)).unwrap_or(0);
-            let quiet = (now - last_change).as_nanos() as u64 > shortest_ns(mean) / 2;
-            if completed != last {
-                (last, last_change) = (completed, now);
-            }
-            if (quiet || late > TICK) && watched.samples.len() < MOST_SAMPLES {
-                let steal = self.machine().map_or(stolen, |m| m.steal);
-                watched.samples.push(Sample {
-                    at: (now - start).as_nanos() as u64,
-                    late: if late > TICK { late.as_nanos() as u64 } else { 0 },
-                    stolen: steal.saturating_sub(stolen) * 1_000_000_000 / ticks_per_second(),
-                    server: self.server_threads(),
-                });
-                stolen = steal;
-            }
-            if now >= end {
-                break;
-            }
+/// Sleeps until a step starts, and watches these clients of these servers until it ends.
+pub fn watch(servers: &[i32], progress: &[Progress], start: Instant, end: Instant) -> Watched {
+    let paths = Paths::system();
+    let machine = || Some(system::Stat::parse(&paths.read("proc/stat").ok()?)?.all);
+    let all_completed = || progress.iter().map(|p| p.0.load(Ordering::Relaxed)).sum::<u64>();
+    thread::sleep(start.saturating_duration_since(Instant::now()));
+    let (cpu_before, machine_before) = (own_cpu_time(), machine());
+    let completed_before = all_completed();
+    let mut watched = Watched::default();
+    let (mut last, mut last_change) = (completed_before, start);
+    let mut stolen = machine_before.map_or(0, |m| m.steal);
+    loop {
+        let due = (Instant::now() + TICK).min(end);
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let now = Instant::now();
+        let late = now.saturating_duration_since(due);
+        let completed = all_completed();
+        let spent = (now - start).as_nanos() as u64 * progress.len() as u64;
+        // The median is not known before the end.
+        let mean = spent.checked_div(completed.saturating_sub(completed_before)).unwrap_or(0);
+        let quiet = (now - last_change).as_nanos() as u64 > shortest_ns(mean) / 2;
+        if completed != last {
+            (last, last_change) = (completed, now);
         }
-        watched.cpu_seconds = own_cpu_time().saturating_sub(cpu_before).as_secs_f64();
-        if let (Some(after), Some(before)) = (self.machine(), machine_before) {
-            let spent = after.since(&before);
-            watched.busy = spent.busy() as f64 / spent.total().max(1) as f64;
+        if (quiet || late > TICK) && watched.samples.len() < MOST_SAMPLES {
+            let steal = machine().map_or(stolen, |m| m.steal);
+            watched.samples.push(Sample {
+                at: (now - start).as_nanos() as u64,
+                late: if late > TICK { late.as_nanos() as u64 } else { 0 },
+                stolen: steal.saturating_sub(stolen) * 1_000_000_000 / ticks_per_second(),
+                server: server_threads(&paths, servers),
+            });
+            stolen = steal;
         }
-        watched
-    }
-
-    fn completed(&self) -> u64 {
-        self.progress.iter().map(|p| p.0.load(Ordering::Relaxed)).sum()
-    }
-
-    fn machine(&self) -> Option<system::CpuTimes> {
-        system::Stat::parse(&self.paths.read("proc/stat").ok()?).map(|stat| stat.all)
-    }
-
-    /// The threads of the server's processes, and of the processes that they started, by state.
-    fn server_threads(&self) -> BTreeMap<char, usize> {
-        let mut states = BTreeMap::new();
-        for pid in self.servers.iter().flat_map(|pid| self.family(*pid)) {
-            for tid in self.paths.names(format!("proc/{pid}/task")) {
-                let Ok(text) = self.paths.read(format!("proc/{pid}/task/{tid}/stat")) else { continue };
-                let Some(stat) = process::Stat::parse(&text) else { continue };
-                *states.entry(stat.state).or_default() += 1;
-            }
+        if now >= end {
+            break;
         }
-        states
     }
+    watched.cpu_seconds = own_cpu_time().saturating_sub(cpu_before).as_secs_f64();
+    if let (Some(after), Some(before)) = (machine(), machine_before) {
+        let spent = after.since(&before);
+        watched.busy = spent.busy() as f64 / spent.total().max(1) as f64;
+    }
+    watched
+}
 
-    /// A process and its children.
-    fn family(&self, pid: i32) -> Vec<i32> {
-        let children = self.paths.read(format!("proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        std::iter::once(pid).chain(children.split_ascii_whitespace().filter_map(|c| c.parse().ok())).collect()
+/// The threads of the server's processes, and of the processes that they started, by state.
+fn server_threads(paths: &Paths, servers: &[i32]) -> BTreeMap<char, usize> {
+    let mut states = BTreeMap::new();
+    for pid in servers.iter().flat_map(|pid| family(paths, *pid)) {
+        for tid in paths.names(format!("proc/{pid}/task")) {
+            let Ok(text) = paths.read(format!("proc/{pid}/task/{tid}/stat")) else { continue };
+            let Some(stat) = process::Stat::parse(&text) else { continue };
+            *states.entry(stat.state).or_default() += 1;
+        }
     }
+    states
+}
+
+/// A process and its children.
+fn family(paths: &Paths, pid: i32) -> Vec<i32> {
+    let children = paths.read(format!("proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    std::iter::once(pid).chain(children.split_ascii_whitespace().filter_map(|c| c.parse().ok())).collect()
 }
 
 #[cfg(test)]
@@ -127,7 +107,7 @@ mod tests {
         let progress = [Progress::default()];
         let me = [std::process::id() as i32];
         let start = Instant::now();
-        let watched = Watch::new(&me, &progress).until(start, start + Duration::from_millis(60));
+        let watched = watch(&me, &progress, start, start + Duration::from_millis(60));
         assert!(!watched.samples.is_empty());
         // This thread, at the least, was running when it looked.
         assert!(watched.samples.iter().any(|g| g.server.contains_key(&'R')), "{watched:?}");
