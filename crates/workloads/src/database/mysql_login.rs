@@ -28,21 +28,14 @@ const OK: u8 = 0x00;
 const FAST_DONE: u8 = 3;
 const SEND_PASSWORD: u8 = 4;
 
-/// What the server says first.
-#[derive(Debug, PartialEq, Eq)]
-struct Greeting {
-    challenge: Vec<u8>,
-    plugin: String,
-}
-
 /// Answers the server's greeting until it lets us in.
 pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
-    let greeting = parse_greeting(wire.receive_ok()?)
+    let (challenge, asked) = parse_greeting(wire.receive_ok()?)
         .ok_or_else(|| QueryError::protocol("this is not a MySQL or MariaDB server"))?;
     let password = login.password().unwrap_or_default();
     // A method that we do not know is answered as the old one; the server then asks for another.
-    let mut plugin = if greeting.plugin == CACHING_SHA2 { CACHING_SHA2 } else { NATIVE };
-    let response = respond(plugin, password, &greeting.challenge);
+    let mut plugin = if asked == CACHING_SHA2 { CACHING_SHA2 } else { NATIVE };
+    let response = respond(plugin, password, &challenge);
     let with_database = if login.database.is_empty() { 0 } else { CONNECT_WITH_DB };
     let flags = LONG_PASSWORD | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | PLUGIN_AUTH | with_database;
     let out = wire.packet();
@@ -123,8 +116,9 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// Version 10 of the greeting: version text, connection id, challenge in two parts, flags, method.
-fn parse_greeting(packet: &[u8]) -> Option<Greeting> {
+/// The challenge and the method of what the server says first. Version 10 of it: version text, connection id, challenge
+/// in two parts, flags, method.
+fn parse_greeting(packet: &[u8]) -> Option<(Vec<u8>, String)> {
     let (&10, rest) = packet.split_first()? else { return None };
     let rest = &rest[rest.iter().position(|b| *b == 0)? + 1..];
     let mut challenge = rest.get(4..12)?.to_vec();
@@ -133,7 +127,7 @@ fn parse_greeting(packet: &[u8]) -> Option<Greeting> {
     challenge.extend(tail.get(..12)?);
     let plugin = tail.get(13..).unwrap_or_default();
     let plugin = plugin.split(|b| *b == 0).next().unwrap_or_default();
-    Some(Greeting { challenge, plugin: String::from_utf8_lossy(plugin).into_owned() })
+    Some((challenge, String::from_utf8_lossy(plugin).into_owned()))
 }
 
 /// The method and challenge of a request to log in otherwise.
@@ -161,7 +155,7 @@ mod tests {
     #[test]
     fn a_greeting_is_read_and_a_short_one_is_no_greeting() {
         let read = parse_greeting(&greeting()).unwrap();
-        assert_eq!(read, Greeting { challenge: b"abcdefghijklmnopqrst".to_vec(), plugin: NATIVE.to_owned() });
+        assert_eq!(read, (b"abcdefghijklmnopqrst".to_vec(), NATIVE.to_owned()));
         for length in 0..40 {
             assert_eq!(parse_greeting(&greeting()[..length]), None);
         }

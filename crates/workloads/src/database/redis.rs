@@ -32,17 +32,6 @@ pub struct RedisConnection {
     out: Vec<u8>,
 }
 
-/// An answer, as far as it is told apart.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// A number of bytes of content, or a line.
-    Some,
-    /// Nothing is there.
-    None,
-    /// A number.
-    Number(i64),
-}
-
 impl RedisConnection {
     /// Connects, and authenticates where there is a password.
     pub fn connect(login: &Login) -> Result<RedisConnection, QueryError> {
@@ -63,7 +52,7 @@ impl RedisConnection {
     /// Whether the key of this login exists.
     pub fn exists(&mut self) -> Result<bool, QueryError> {
         let key = self.key.clone();
-        Ok(self.ask(&["EXISTS", &key])? != Answer::Number(0))
+        Ok(self.ask(&["EXISTS", &key])? != 0)
     }
 
     /// Takes the key away.
@@ -94,8 +83,9 @@ impl RedisConnection {
         self.stream.send(&self.out).map_err(|e| QueryError::lost(&e))
     }
 
-    /// Sends a command and reads the answer to its end.
-    pub fn ask(&mut self, words: &[&str]) -> Result<Answer, QueryError> {
+    /// Sends a command and reads the answer to its end: the number that it tells, 1 for anything else that is there,
+    /// and 0 where nothing is.
+    pub fn ask(&mut self, words: &[&str]) -> Result<i64, QueryError> {
         self.send(words)?;
         self.answer()
     }
@@ -114,29 +104,26 @@ impl RedisConnection {
 
     /// Reads an answer, or an array of such.
     #[inline]
-    fn answer(&mut self) -> Result<Answer, QueryError> {
+    fn answer(&mut self) -> Result<i64, QueryError> {
         let line = self.line()?;
         let Some(count) = line.strip_prefix('*') else { return self.one(&line) };
-        let count: i64 = count.parse().map_err(|_| QueryError::protocol("a number that is none"))?;
-        for _ in 0..count.clamp(0, MOST) {
+        for _ in 0..number(count)?.clamp(0, MOST) {
             let line = self.line()?;
             self.one(&line)?;
         }
-        Ok(Answer::Some)
+        Ok(1)
     }
 
     /// Reads an answer that begins with this line and is not an array: none that is asked for here is one of arrays.
     #[inline]
-    fn one(&mut self, line: &str) -> Result<Answer, QueryError> {
+    fn one(&mut self, line: &str) -> Result<i64, QueryError> {
         match line.as_bytes().first() {
-            Some(b'+') => Ok(Answer::Some),
-            Some(b':') => {
-                line[1..].parse().map(Answer::Number).map_err(|_| QueryError::protocol("a number that is none"))
-            }
-            Some(b'$') if line == "$-1" => Ok(Answer::None),
+            Some(b'+') => Ok(1),
+            Some(b':') => number(&line[1..]),
+            Some(b'$') if line == "$-1" => Ok(0),
             Some(b'$') => {
                 self.stream.take(length(line)? + 2).map_err(|e| QueryError::lost(&e))?;
-                Ok(Answer::Some)
+                Ok(1)
             }
             _ => Err(told(line).unwrap_or_else(|| QueryError::protocol("this is not a Redis server"))),
         }
@@ -158,6 +145,10 @@ impl RedisConnection {
             }
         }
     }
+}
+
+fn number(text: &str) -> Result<i64, QueryError> {
+    text.parse().map_err(|_| QueryError::protocol("a number that is none"))
 }
 
 /// The length that a line such as `$120` tells.
@@ -187,7 +178,7 @@ impl Connection for RedisConnection {
         let (key, field) = (std::mem::take(&mut self.key), id.to_string());
         let answer = self.ask(&["HGET", &key, &field]);
         self.key = key;
-        Ok(u64::from(answer? == Answer::Some))
+        Ok(answer?.clamp(0, 1) as u64)
     }
 }
 
@@ -261,7 +252,7 @@ mod tests {
         for whole in ["+OK\r\n", ":12\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*2\r\n:1\r\n$1\r\na\r\n", "*-1\r\n"] {
             let mut redis = answering(format!("{whole}:7\r\n").into_bytes());
             redis.ask(&["X"]).unwrap();
-            assert_eq!(redis.answer(), Ok(Answer::Number(7)), "{whole}");
+            assert_eq!(redis.answer(), Ok(7), "{whole}");
             assert!(answering(whole.as_bytes()[..whole.len() - 1].to_vec()).ask(&["X"]).unwrap_err().fatal, "{whole}");
         }
         for wrong in ["hello\r\n", "$x\r\n", "$99999999999\r\n", "*x\r\n", "*1\r\n*1\r\n", "\r\n"] {
