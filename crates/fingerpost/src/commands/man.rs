@@ -27,7 +27,9 @@ pub struct Args {
 }
 
 /// Prints one page, or writes all, of the whole command line.
-pub fn run(args: Args, mut top: Command) -> anyhow::Result<()> {
+pub fn run(args: Args, top: Command) -> anyhow::Result<()> {
+    // `help` of every command, with one more below it for each of its own, would be most pages and say nothing.
+    let mut top = top.disable_help_subcommand(true);
     top.build();
     if let Some(dir) = args.dir {
         std::fs::create_dir_all(&dir)

@@ -238,6 +238,8 @@ fn every_command_has_a_page_and_completions() {
         let text = fs::read_to_string(home.path().join("man").join(page)).unwrap();
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}");
     }
+    let mut pages = fs::read_dir(home.path().join("man")).unwrap().map(|page| page.unwrap().file_name());
+    assert!(pages.all(|page| !page.to_string_lossy().contains("help")), "a page of `help`");
     assert!(home.says(&["man"]).well().contains(".TH fingerpost 1"));
     assert!(home.says(&["man", "archive", "list"]).well().contains(".TH fingerpost-archive-list 1"));
     assert!(home.says(&["man", "nothing"]).refused().contains("no command “nothing”"));
