@@ -103,8 +103,10 @@ sbom: dist
 	mv crates/fingerpost/fingerpost.cdx.json $(DIST)/$(ARCHIVE).cdx.json && rm -f crates/*/*.cdx.json
 	cd $(DIST) && sha256sum $(ARCHIVE).cdx.json >> SHA256SUMS
 
+# First what needs no network but the registry, then the advisories, which are fetched from github.com.
 deny:
-	cargo deny --locked check
+	cargo deny --locked check --hide-inclusion-graph licenses bans sources
+	cargo deny --locked check advisories
 
 clean:
 	cargo clean
