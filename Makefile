@@ -1,7 +1,7 @@
 # Two commands: `make run` measures this machine, `make test` runs every test. The rest is for development.
 
 TARGET := $(shell rustc -vV | sed -n 's/^host: //p')
-BIN := target/$(TARGET)/release/fingerpost
+BIN := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/release/fingerpost
 PROFILE ?= quick
 REPORT ?= fingerpost-report.html
 
@@ -17,6 +17,8 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 OLDEST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 DIST := target/dist
 ARCHIVE := fingerpost-$(VERSION)-$(TARGET)
+# What a release says of its time is the commit's, as tools for packages ask.
+EPOCH = $(shell git log -1 --format=%ct)
 
 .PHONY: run build bench test check check-aarch64 msrv install-test-tools dist deb rpm image sbom deny clean
 
@@ -77,30 +79,39 @@ dist: build
 	$(BIN) completions zsh > $(DIST)/_fingerpost
 	$(BIN) completions fish > $(DIST)/fingerpost.fish
 	$(BIN) man --dir $(DIST)/man
+	bench/notices $(TARGET) > $(DIST)/THIRD-PARTY-LICENSES
 	cp -r $(BIN) README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE docs $(DIST)/man \
-	    $(DIST)/fingerpost.bash $(DIST)/_fingerpost $(DIST)/fingerpost.fish $(DIST)/$(ARCHIVE)/
-	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) \
+	    $(DIST)/THIRD-PARTY-LICENSES $(DIST)/fingerpost.bash $(DIST)/_fingerpost $(DIST)/fingerpost.fish \
+	    $(DIST)/$(ARCHIVE)/
+	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(EPOCH) \
 	    -czf $(DIST)/$(ARCHIVE).tar.gz $(ARCHIVE)
 	cd $(DIST) && sha256sum $(ARCHIVE).tar.gz > SHA256SUMS && cat SHA256SUMS
 
+# The binary is the archive's: it has no symbols, and is not to be stripped once more.
 deb: dist
-	cargo deb -p fingerpost --no-build --target $(TARGET) --output $(DIST)/
+	printf '%s\n' 'fingerpost ($(VERSION)-1) unstable; urgency=medium' '' '  * See CHANGELOG.md beside this file.' '' \
+	    " -- $$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/fingerpost/Cargo.toml)  $$(date -uRd @$(EPOCH))" \
+	    > $(DIST)/changelog
+	SOURCE_DATE_EPOCH=$(EPOCH) cargo deb -p fingerpost --no-build --no-strip --target $(TARGET) --output $(DIST)/
 	cd $(DIST) && sha256sum *.deb >> SHA256SUMS
 
 rpm: dist
-	cargo generate-rpm -p crates/fingerpost --target $(TARGET) --output $(DIST)/
+	SOURCE_DATE_EPOCH=$(EPOCH) cargo generate-rpm -p crates/fingerpost --target $(TARGET) --output $(DIST)/
 	cd $(DIST) && sha256sum *.rpm >> SHA256SUMS
 
-# The binary alone: it needs no other file. With podman or docker.
+# The binary, the licences and a directory for temporary files: it needs no other file. With podman or docker.
 image: dist
-	$(or $(CONTAINER),podman) build -t fingerpost:$(VERSION) -f Containerfile $(DIST)/$(ARCHIVE)
+	mkdir -p $(DIST)/image/licenses && mkdir -m 1777 $(DIST)/image/tmp && cp $(BIN) $(DIST)/image/
+	cp LICENSE-MIT LICENSE-APACHE $(DIST)/THIRD-PARTY-LICENSES $(DIST)/image/licenses/
+	$(or $(CONTAINER),podman) build -t fingerpost:$(VERSION) -f Containerfile $(DIST)/image
 	$(or $(CONTAINER),podman) save -o $(DIST)/$(ARCHIVE)-image.tar fingerpost:$(VERSION)
 	cd $(DIST) && sha256sum $(ARCHIVE)-image.tar >> SHA256SUMS
 
-# One list for each crate beside its Cargo.toml; the binary's is published.
+# One list for each crate beside its Cargo.toml; the binary's is published, without where it was built.
 sbom: dist
-	cargo cyclonedx --format json --target $(TARGET)
-	mv crates/fingerpost/fingerpost.cdx.json $(DIST)/$(ARCHIVE).cdx.json && rm -f crates/*/*.cdx.json
+	SOURCE_DATE_EPOCH=$(EPOCH) cargo cyclonedx --format json --spec-version 1.5 --no-build-deps --target $(TARGET)
+	sed 's,$(CURDIR),.,' crates/fingerpost/fingerpost.cdx.json > $(DIST)/$(ARCHIVE).cdx.json
+	rm -f crates/*/*.cdx.json
 	cd $(DIST) && sha256sum $(ARCHIVE).cdx.json >> SHA256SUMS
 
 # First what needs no network but the registry, then the advisories, which are fetched from github.com.
