@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fingerpost_labs::zerofill::analysis::MAIN_API;
 use fingerpost_labs::zerofill::analysis::solve::{self, Timings};
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_measure::rounds::Executor;
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_record::progress::Event;
@@ -71,7 +71,7 @@ pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Re
     let mut values = vec![Vec::new(); rows.len()];
     let mut figures = Vec::new();
     let rounds = if repeat { usize::MAX } else { ROUNDS };
-    let mut course = Interleaved::new(rows.len(), Order::Random(fastrand::Rng::new()), Extent::rounds(rounds));
+    let mut course = Interleaved::shuffled(rows.len(), fastrand::u64(..), Extent::rounds(rounds));
     while let Some(turn) = course.next(executor.interrupted()) {
         match executor.slice(turn.step) {
             Slice::Samples(samples) => values[turn.step]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_observe::queues::socket_inodes;
 use fingerpost_record::client::{CLIENT, THROUGHPUT, TURN, TURNS, WORKLOAD};
 use fingerpost_record::descriptor::table;
@@ -76,7 +76,7 @@ pub fn measure(
     let length = length(whole);
     let mut all = Repetitions::new(&LOADED, step.clone());
     let (mut turns, mut begun_s) = (Vec::new(), None);
-    let mut course = Interleaved::new(1, Order::Alternating, Extent::rounds(REPETITIONS as usize));
+    let mut course = Interleaved::repeated(Extent::rounds(REPETITIONS as usize));
     while let Some(turn) = course.next(all.failure.is_some() || sink.interrupted()) {
         sink.progress(&format!("loading {step}"), turn.done / f64::from(REPETITIONS));
         let begins = unix_seconds();

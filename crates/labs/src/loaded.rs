@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_measure::doubt::{spoil, too_many_errors};
 use fingerpost_measure::estimate;
 use fingerpost_record::unstated::DESCRIBED;
@@ -68,7 +68,7 @@ impl Rounds {
     ) -> Result<Vec<Repetitions>, LabError> {
         let mut all: Vec<Repetitions> =
             workload.steps().into_iter().map(|params| Repetitions::new(of, params)).collect();
-        let mut course = Interleaved::new(all.len(), Order::seeded(self.seed), self.extent);
+        let mut course = Interleaved::shuffled(all.len(), self.seed, self.extent);
         let begun = Instant::now();
         let spent = |sink: &dyn Sink| begun.elapsed().saturating_sub(sink.waited());
         while let Some(turn) = course.next_within(spent(sink), sink.interrupted()) {

@@ -8,30 +8,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// In which order the steps of a round are measured.
-#[derive(Clone, Debug)]
-pub enum Order {
-    /// Each round in a random order of its own.
-    Random(fastrand::Rng),
-    /// As they are listed, and every other round backwards (A B B A …): steady drift hits two steps alike.
-    Alternating,
-}
-
-impl Order {
-    /// A random order that is the same for the same seed.
-    pub fn seeded(seed: u64) -> Order {
-        Order::Random(fastrand::Rng::with_seed(seed))
-    }
-
-    fn arrange(&mut self, round: usize, steps: &mut [usize]) {
-        match self {
-            Order::Random(rng) => rng.shuffle(steps),
-            Order::Alternating if round % 2 == 1 => steps.reverse(),
-            Order::Alternating => {}
-        }
-    }
-}
-
 /// How many rounds there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
@@ -75,7 +51,8 @@ pub struct Turn {
 /// The course of steps that are measured in rounds.
 #[derive(Clone, Debug)]
 pub struct Interleaved {
-    order: Order,
+    /// Shuffles each round anew; without it every other round goes backwards.
+    random: Option<fastrand::Rng>,
     extent: Extent,
     /// Steps that still take part.
     able: Vec<usize>,
@@ -87,10 +64,24 @@ pub struct Interleaved {
 }
 
 impl Interleaved {
-    /// A course of so many steps.
-    pub fn new(steps: usize, order: Order, extent: Extent) -> Interleaved {
+    fn new(steps: usize, random: Option<fastrand::Rng>, extent: Extent) -> Interleaved {
         let able = (0..steps).collect();
-        Interleaved { order, extent, able, begun: 0, over: 0, to_come: VecDeque::new(), stopped: false }
+        Interleaved { random, extent, able, begun: 0, over: 0, to_come: VecDeque::new(), stopped: false }
+    }
+
+    /// A course of so many steps, each round in a random order of its own: the same for the same seed.
+    pub fn shuffled(steps: usize, seed: u64, extent: Extent) -> Interleaved {
+        Interleaved::new(steps, Some(fastrand::Rng::with_seed(seed)), extent)
+    }
+
+    /// A course of two steps, whose every other round is backwards (A B B A …): steady drift hits both alike.
+    pub fn pairs(extent: Extent) -> Interleaved {
+        Interleaved::new(2, None, extent)
+    }
+
+    /// One step, again and again.
+    pub fn repeated(extent: Extent) -> Interleaved {
+        Interleaved::new(1, None, extent)
     }
 
     /// The next step to measure; nothing when the course is over, as it is at once and for good where it is to `stop`.
@@ -106,7 +97,11 @@ impl Interleaved {
         }
         if self.to_come.is_empty() {
             self.to_come = self.able.clone().into();
-            self.order.arrange(self.begun, self.to_come.make_contiguous());
+            match &mut self.random {
+                Some(random) => random.shuffle(self.to_come.make_contiguous()),
+                None if self.begun % 2 == 1 => self.to_come.make_contiguous().reverse(),
+                None => {}
+            }
             (self.begun, self.over) = (self.begun + 1, 0);
         }
         let step = self.to_come.pop_front()?;
@@ -141,8 +136,12 @@ mod tests {
         turns
     }
 
-    fn order(alternating: bool, seed: u64) -> Order {
-        if alternating { Order::Alternating } else { Order::seeded(seed) }
+    fn random(alternating: bool, seed: u64) -> Option<fastrand::Rng> {
+        (!alternating).then(|| fastrand::Rng::with_seed(seed))
+    }
+
+    fn shuffled(steps: usize, seed: u64, rounds: usize) -> Interleaved {
+        Interleaved::shuffled(steps, seed, Extent::rounds(rounds))
     }
 
     fn steps(turns: &[Turn]) -> Vec<usize> {
@@ -158,7 +157,7 @@ mod tests {
             alternating: bool,
             left_out_after in prop::collection::vec(1usize..40, 0..4),
         ) {
-            let course = Interleaved::new(count, order(alternating, seed), Extent::rounds(rounds));
+            let course = Interleaved::new(count, random(alternating, seed), Extent::rounds(rounds));
             let turns = turns(course, &left_out_after);
             let mut able: Vec<usize> = (0..count).collect();
             let mut seen = 0;
@@ -183,14 +182,14 @@ mod tests {
 
         #[test]
         fn a_step_follows_itself_only_where_rounds_meet(count in 2usize..8, seed: u64, alternating: bool) {
-            let turns = turns(Interleaved::new(count, order(alternating, seed), Extent::rounds(9)), &[]);
+            let turns = turns(Interleaved::new(count, random(alternating, seed), Extent::rounds(9)), &[]);
             prop_assert_eq!(turns.len(), 9 * count);
             prop_assert!(turns.windows(2).all(|w| w[0].step != w[1].step || (w[0].last && w[1].first)));
         }
 
         #[test]
         fn a_stop_ends_it_before_the_next_step_and_for_good(count in 1usize..8, seed: u64, after in 0usize..30) {
-            let mut course = Interleaved::new(count, Order::seeded(seed), Extent::rounds(50));
+            let mut course = shuffled(count, seed, 50);
             for _ in 0..after {
                 prop_assert!(course.next(false).is_some());
             }
@@ -200,7 +199,7 @@ mod tests {
 
         #[test]
         fn the_same_seed_gives_the_order_of_a_fresh_shuffle_each_round(count in 1usize..8, seed: u64) {
-            let course = Interleaved::new(count, Order::seeded(seed), Extent::rounds(6));
+            let course = shuffled(count, seed, 6);
             let all = steps(&turns(course.clone(), &[]));
             prop_assert_eq!(&all, &steps(&turns(course, &[])));
             let mut rng = fastrand::Rng::with_seed(seed);
@@ -220,7 +219,7 @@ mod tests {
         ) {
             let (budget, each) = (Duration::from_millis(budget_ms), Duration::from_millis(each_ms));
             let extent = Extent { least, most: least + more, budget };
-            let mut course = Interleaved::new(1, Order::Alternating, extent);
+            let mut course = Interleaved::repeated(extent);
             let mut spent = Duration::ZERO;
             let mut rounds = 0;
             while course.next_within(spent, false).is_some() {
@@ -237,14 +236,14 @@ mod tests {
 
     #[test]
     fn two_in_turns_are_each_first_in_every_other_round() {
-        let turns = turns(Interleaved::new(2, Order::Alternating, Extent::rounds(4)), &[]);
+        let turns = turns(Interleaved::pairs(Extent::rounds(4)), &[]);
         assert_eq!(steps(&turns), [0, 1, 1, 0, 0, 1, 1, 0]);
     }
 
     #[test]
     fn a_course_without_steps_and_one_whose_steps_are_all_left_out_is_over() {
-        assert_eq!(Interleaved::new(0, Order::Alternating, Extent::rounds(3)).next(false), None);
-        let mut course = Interleaved::new(3, Order::seeded(1), Extent::rounds(3));
+        assert_eq!(Interleaved::new(0, None, Extent::rounds(3)).next(false), None);
+        let mut course = shuffled(3, 1, 3);
         assert!(course.next(false).is_some());
         (0..3).for_each(|step| course.leave_out(step));
         assert_eq!(course.next(false), None);
@@ -252,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_random_order_changes_from_round_to_round() {
-        let all = steps(&turns(Interleaved::new(4, Order::seeded(1), Extent::rounds(8)), &[]));
+        let all = steps(&turns(shuffled(4, 1, 8), &[]));
         let rounds: Vec<&[usize]> = all.chunks(4).collect();
         assert!(rounds.iter().any(|round| round != &rounds[0]));
     }

@@ -4,7 +4,7 @@
 //! only when both of its halves came back, so that the n-th process of one side always belongs to the n-th of the
 //! other.
 
-use crate::course::{Extent, Interleaved, Order, Turn};
+use crate::course::{Extent, Interleaved, Turn};
 use crate::estimate::Center;
 use crate::pace::{self, Paces};
 use crate::rounds::{Effort, Executor, JobState, Listener};
@@ -39,7 +39,7 @@ pub fn run(
     let mut states: Vec<PairState> = vec![PairState::default(); centers.len()];
     let mut paces = [Paces::default(), Paces::default()];
     let start = executor.now();
-    let mut course = Interleaved::new(centers.len(), Order::Random(rng.fork()), Extent::rounds(effort.max_processes));
+    let mut course = Interleaved::shuffled(centers.len(), rng.u64(..), Extent::rounds(effort.max_processes));
     while let Some(Turn { step: row, round, .. }) = course.next(executor.interrupted()) {
         if executor.now() - start >= effort.limit(round < effort.base_rounds) {
             break;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use fingerpost_diagnose::Steps;
 use fingerpost_labs::Lab;
-use fingerpost_measure::course::{Extent, Interleaved, Order, Turn};
+use fingerpost_measure::course::{Extent, Interleaved, Turn};
 use fingerpost_measure::estimate;
 use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load, secret};
 use fingerpost_sys::scratch::Scratch;
@@ -65,7 +65,7 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch) -> anyhow::Result<[Run;
     }
     let begun = Instant::now();
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
-    let mut course = Interleaved::new(2, Order::seeded(*seed), extent(subject.options));
+    let mut course = Interleaved::shuffled(2, *seed, extent(subject.options));
     while let Some(turn) = course.next_within(begun.elapsed(), stop.load(Ordering::Relaxed)) {
         if turn.first && is_in_vain(turn.round, &turns) {
             break;

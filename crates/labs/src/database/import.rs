@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_measure::estimate::percentiles;
 use fingerpost_record::descriptor::table;
 use fingerpost_record::{Better, Measurement, Outcome, Params, Process};
@@ -39,7 +39,7 @@ pub fn repeat(
     let begun = Instant::now();
     let mut all: Vec<Imported> = Vec::new();
     let extent = Extent { least: ENOUGH, most: MOST, budget: time };
-    let mut course = Interleaved::new(1, Order::Alternating, extent);
+    let mut course = Interleaved::repeated(extent);
     let mut failure = None;
     while let Some(turn) = course.next_within(begun.elapsed(), failure.is_some() || sink.interrupted()) {
         sink.progress(&format!("database, importing a dump, {} of {ENOUGH}", (turn.round + 1).min(ENOUGH)), 0.99);

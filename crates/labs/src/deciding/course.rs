@@ -1,7 +1,7 @@
 //! The course of one experiment: pairs of stretches, as it was and with the change, in turns (A B B A …).
 
 use fingerpost_diagnose::deciding::{Course, answer, effect};
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_record::{Asked, Experiment, Measure, Pair};
 
 /// Who changes things and asks requests. In the tests it is made of numbers.
@@ -49,7 +49,7 @@ pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: E
 
 /// The stretches in turns; `asked` gets whether each was with the change, and what was counted.
 fn turns(executor: &mut dyn Executor, course: &Course, asked: &mut Vec<(bool, Option<Asked>)>) -> Result<(), String> {
-    let mut order = Interleaved::new(2, Order::Alternating, Extent::rounds(course.pairs));
+    let mut order = Interleaved::pairs(Extent::rounds(course.pairs));
     let mut over = false;
     while let Some(turn) = order.next(over) {
         let changed = turn.step == 1;

@@ -7,7 +7,7 @@ pub(crate) mod shown;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_measure::doubt::too_many_errors;
 use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process};
 use fingerpost_workloads::desktop::{Desktop, Task, Turns};
@@ -108,7 +108,7 @@ impl Beside {
         stretch: &mut dyn FnMut(Load) -> Result<Vec<(Task, Turns)>, LabError>,
     ) {
         let mut all = Rounds::new();
-        let mut course = Interleaved::new(2, Order::Alternating, Extent::rounds(ROUNDS));
+        let mut course = Interleaved::pairs(Extent::rounds(ROUNDS));
         let mut failed = false;
         while let Some(turn) = course.next(failed || sink.interrupted()) {
             let load = [Load::Idle, Load::Most][turn.step];

@@ -22,7 +22,7 @@ mod window;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::{Observation, Params, Profile};
 use fingerpost_sys::cgroup::Throttle;
@@ -189,7 +189,7 @@ impl<'c, 'r> Course<'c, 'r> {
         let (least, most) = self.plan.rounds();
         let begun = Instant::now();
         let extent = Extent { least, most, budget: self.context.budget.saturating_sub(self.begun.elapsed()) };
-        let mut course = Interleaved::new(self.placements.len(), Order::seeded(self.context.seed), extent);
+        let mut course = Interleaved::shuffled(self.placements.len(), self.context.seed, extent);
         while let Some(turn) = course.next_within(begun.elapsed(), self.context.sink.interrupted()) {
             if !self.one(turn.step, turn.done / least as f64)? {
                 course.leave_out(turn.step);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_compare::{Comparison, Options, compare};
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_record::{Finding, Host, Params};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
@@ -178,7 +178,7 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
     }
     let length = (course.time / (PAIRS as u32 * 2)).max(plant.least);
     let (params, clients) = (Params::new(), (plant.recipes)()[0].clients as f64);
-    let mut order = Interleaved::new(2, Order::Alternating, Extent::rounds(PAIRS));
+    let mut order = Interleaved::pairs(Extent::rounds(PAIRS));
     while let Some(next) = order.next(false) {
         let pass =
             |side: &mut SideOfTrial| side.kept.pass(&mut side.rehearsal, &params, length, clients, course.events);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_workloads::site::reader::Reader;
 
 use super::course::{Contest, Course, LEAST_GROUPS, Row, enter, row};
@@ -26,7 +26,7 @@ impl Course<'_, '_, '_> {
         // The most processes of each contestant.
         let most = by_profile(self.context.profile, [6, 12, 30]);
         let extent = Extent { least: LEAST_GROUPS, most, budget: contest.budget };
-        let mut groups = Interleaved::new(1, Order::Alternating, extent);
+        let mut groups = Interleaved::repeated(extent);
         while groups.next_within(begun.elapsed(), self.context.sink.interrupted()).is_some() {
             let spent = begun.elapsed();
             let within = spent.as_secs_f64() / contest.budget.as_secs_f64().max(1e-3);
@@ -53,7 +53,7 @@ impl Course<'_, '_, '_> {
         let mut readers = self.start(contest, rows);
         let mut samples = vec![Vec::new(); readers.len()];
         let rounds = if contest.state == State::Cold { COLD_ROUNDS } else { ROUNDS };
-        let mut course = Interleaved::new(readers.len(), Order::Random(random.fork()), Extent::rounds(rounds));
+        let mut course = Interleaved::shuffled(readers.len(), random.u64(..), Extent::rounds(rounds));
         let mut order = String::new();
         while let Some(turn) = course.next(self.context.sink.interrupted()) {
             if turn.first {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_record::{Process, Profile};
 use fingerpost_workloads::site::reader::{Reader, numbers};
 use fingerpost_workloads::site::served::Served;
@@ -217,7 +217,7 @@ pub fn readers(course: &mut Course) -> Result<(), LabError> {
     let spans = if course.context.profile == Profile::Quick { 3 } else { SPANS };
     let steps: Vec<(usize, Access)> =
         course.settings.readers.iter().flat_map(|&n| stores.iter().map(move |&a| (n, a))).collect();
-    let mut order = Interleaved::new(steps.len(), Order::seeded(course.context.seed), Extent::rounds(1));
+    let mut order = Interleaved::shuffled(steps.len(), course.context.seed, Extent::rounds(1));
     while let Some(turn) = order.next(course.context.sink.interrupted()) {
         let (count, access) = steps[turn.step];
         course.progress(&format!("site.readers {} readers={count}", access.name()), turn.done);
@@ -261,7 +261,7 @@ pub fn served(course: &mut Course) -> Result<(), LabError> {
     let prepared = site(course, "served", true, &plan, &stores)?;
     let pages = tree::read_list(&prepared.list).map_err(|e| LabError::Failed(e.to_string()))?;
     let mut rates: BTreeMap<&str, Row> = BTreeMap::new();
-    let mut order = Interleaved::new(stores.len(), Order::seeded(course.context.seed), Extent::rounds(SPANS));
+    let mut order = Interleaved::shuffled(stores.len(), course.context.seed, Extent::rounds(SPANS));
     while let Some(turn) = order.next(course.context.sink.interrupted()) {
         let access = stores[turn.step];
         course.progress(&format!("site.served {}", access.name()), turn.done / SPANS as f64);

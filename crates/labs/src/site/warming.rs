@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::analysis::MET;
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_workloads::site::Access;
 use fingerpost_workloads::site::reader::{Reader, numbers};
 
@@ -40,7 +40,7 @@ impl Course<'_, '_, '_> {
         rows: &mut BTreeMap<&'static str, Row>,
     ) {
         let lists: Vec<u64> = (0..ROUNDS).map(|_| random.u64(..1 << 53)).collect();
-        let mut course = Interleaved::new(contest.stores.len(), Order::Random(random.fork()), Extent::rounds(1));
+        let mut course = Interleaved::shuffled(contest.stores.len(), random.u64(..), Extent::rounds(1));
         while let Some(turn) = course.next(self.context.sink.interrupted()) {
             let access = contest.stores[turn.step];
             let known = rows.entry(access.name()).or_insert_with(|| Ok(Vec::new()));

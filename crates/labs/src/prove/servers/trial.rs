@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_compare::ratio::paired;
-use fingerpost_measure::course::{Extent, Interleaved, Order};
+use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_record::{Finding, Host, Params, Run};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
@@ -303,7 +303,7 @@ fn turn<T>(
 /// Base and plant, plant and base, and so on: what drifts hits both.
 fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
     let params = params(outline);
-    let mut order = Interleaved::new(2, Order::Alternating, Extent::rounds(PAIRS.1));
+    let mut order = Interleaved::pairs(Extent::rounds(PAIRS.1));
     while let Some(next) = order.next(false) {
         if next.first && next.round >= PAIRS.0 && precise(sides) {
             break;
