@@ -4,13 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fingerpost_record::stacks::MOST_FRAMES;
-use fingerpost_sys::perf::stacks::Registers;
-
 use super::image::Image;
 use super::jit::Jit;
 use super::maps::{self, Mapping};
-use super::unwind::{FileKey, Namer, Process};
+use super::unwind::{FileKey, Process};
 
 /// Processes of which mappings are kept.
 const MOST_PROCESSES: usize = 1_000;
@@ -56,35 +53,10 @@ impl Code {
     }
 
     /// Reads the files.
-    pub fn read(self) -> Read {
+    pub fn read(self) -> HashMap<i32, Process> {
         let images: HashMap<FileKey, Arc<Image>> =
             self.files.into_iter().filter_map(|(key, file)| Some((key, Arc::new(Image::read(file?))))).collect();
         let process = |(pid, of): (i32, Mapped)| (pid, Process::new(of.mappings, &images, of.jit));
-        let processes = self.processes.into_iter().map(process).collect();
-        Read { processes, nothing: Process::new(Vec::new(), &HashMap::new(), Jit::default()) }
-    }
-}
-
-/// Processes by whose code samples are unwound and named.
-pub struct Read {
-    processes: HashMap<i32, Process>,
-    nothing: Process,
-}
-
-impl Read {
-    /// The frames of a sample as numbers of names, outermost first. Of many the outermost are left out: what a flame
-    /// grows from matters less than where it ends.
-    pub fn frames(
-        &self,
-        namer: &mut Namer,
-        pid: i32,
-        kernel: &[u64],
-        user: Option<&Registers>,
-        stack: &[u8],
-    ) -> Vec<u32> {
-        let process = self.processes.get(&pid).unwrap_or(&self.nothing);
-        let mut frames = namer.frames(pid, process, kernel, user.map(|registers| (registers, stack)));
-        frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
-        frames
+        self.processes.into_iter().map(process).collect()
     }
 }

@@ -8,11 +8,9 @@ pub type Span = (u64, u64);
 /// A thread that had a request from its reading to the end of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The thread.
     pub tid: i32,
-    /// When it read the request.
+    /// From when it read the request to when the answer was given.
     pub from: u64,
-    /// When the answer was given.
     pub to: u64,
     /// The request's whole latency in nanoseconds, which says whether it is one of the slow ones.
     pub latency: u64,
@@ -46,11 +44,6 @@ impl Holds {
         let first = spans.partition_point(|s| s.1 <= from);
         spans[first..].iter().take_while(|s| s.0 < to).map(|s| s.1.min(to) - s.0.max(from)).sum()
     }
-
-    /// Seconds of all threads together in which they had one.
-    pub fn seconds(&self) -> f64 {
-        self.by_thread.values().flatten().map(|s| s.1 - s.0).sum::<u64>() as f64 * 1e-9
-    }
 }
 
 fn merge(spans: &mut Vec<Span>) {
@@ -80,6 +73,5 @@ mod tests {
         assert!(holds.has(7, 29) && !holds.has(7, 30) && holds.has(8, 0) && !holds.has(9, 9));
         let slow = Holds::of(&all, 20);
         assert_eq!((slow.within(7, (0, 100)), slow.within(8, (0, 100))), (25, 0));
-        assert!((holds.seconds() - 35e-9).abs() < 1e-15);
     }
 }

@@ -27,11 +27,9 @@ pub struct Image {
     segments: Vec<Segment>,
     /// Sections for the unwinder, with their stated addresses.
     pub eh_frame: Option<(Range<u64>, Arc<[u8]>)>,
-    /// See `eh_frame`.
     pub eh_frame_hdr: Option<(Range<u64>, Arc<[u8]>)>,
-    /// The stated addresses of `.text`.
+    /// The stated addresses of `.text` and `.got`.
     pub text: Option<Range<u64>>,
-    /// The stated addresses of `.got`.
     pub got: Option<Range<u64>>,
     functions: Functions,
 }

@@ -13,7 +13,6 @@ const MOST_MAPPINGS: usize = 5_000;
 pub struct Mapping {
     /// First address, and the one after the last.
     pub start: u64,
-    /// See `start`.
     pub end: u64,
     /// Where in the file it begins.
     pub offset: u64,

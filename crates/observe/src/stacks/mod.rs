@@ -5,13 +5,13 @@
 //! at run time, are foreign input (`image`, `jit`).
 
 mod code;
-pub mod held;
+pub(crate) mod held;
 mod image;
 mod jit;
 mod maps;
-pub mod of_requests;
+pub(crate) mod of_requests;
 mod unwind;
-pub mod windows;
+pub(crate) mod windows;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -32,22 +32,16 @@ const EVERY: Duration = Duration::from_millis(200);
 /// Bytes of stacks that are kept to be unwound.
 const MOST_BYTES: usize = 48 << 20;
 
-/// A sample with its time.
+/// A [`StackSample`] that is kept.
 #[derive(Clone, Debug, Default)]
-pub struct Timed {
-    /// The process.
+pub(crate) struct Timed {
     pub pid: i32,
-    /// The thread.
     pub tid: i32,
-    /// Nanoseconds on the monotonic clock.
     pub time: u64,
     /// Of so many it is one.
     pub one_in: u64,
-    /// The kernel's call chain, innermost first.
     pub kernel: Vec<u64>,
-    /// The user's registers.
     pub user: Option<Registers>,
-    /// The top of the user's stack.
     pub stack: Vec<u8>,
 }
 
@@ -126,49 +120,25 @@ impl Taker {
     }
 }
 
-/// Samples a service.
-struct Collector {
-    sampler: StackSampler,
-    taker: Taker,
-    kept: Kept,
-}
-
-impl Collector {
-    /// Begins to sample these processes, and what they make meanwhile.
-    ///
-    /// # Errors
-    /// Why samples cannot be had, in a sentence.
-    fn begin(ours: impl IntoIterator<Item = i32>) -> Result<Collector, String> {
-        let sampler = StackSampler::begin(Trigger::Timer { hertz: HERTZ, most: MOST_HERTZ })
-            .map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
-        let taker = Taker { ours: ours.into_iter().collect(), ..Taker::default() };
-        Ok(Collector { sampler, taker, kept: Kept::default() })
-    }
-
-    /// Takes over what was sampled since the last time.
-    fn take(&mut self) {
-        self.taker.take(&mut self.sampler, 1, |_| true, &mut self.kept, MOST_BYTES);
-    }
-
-    /// Ends sampling, and reads what functions programs say they made, while they live.
-    fn finish(mut self) -> Sampled {
-        self.take();
-        let before = thread_cpu_seconds();
-        let Taker { code, lost, spent, .. } = self.taker;
-        Sampled { code: code.finish(), kept: self.kept, lost, spent: spent + thread_cpu_seconds() - before }
-    }
-}
-
-/// Samples these processes until `sleep` says that the end was asked for.
+/// Samples these processes, and what they make meanwhile, until `sleep` says that the end was asked for.
 ///
 /// # Errors
 /// Why samples cannot be had, in a sentence.
 pub fn watch(servers: Vec<i32>, mut sleep: impl FnMut(Duration) -> bool) -> Result<Sampled, String> {
-    let mut collector = Collector::begin(servers)?;
-    while !sleep(EVERY) {
-        collector.take();
+    let mut sampler = StackSampler::begin(Trigger::Timer { hertz: HERTZ, most: MOST_HERTZ })
+        .map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
+    let (mut taker, mut kept) = (Taker { ours: servers.into_iter().collect(), ..Taker::default() }, Kept::default());
+    loop {
+        let ends = sleep(EVERY);
+        taker.take(&mut sampler, 1, |_| true, &mut kept, MOST_BYTES);
+        if ends {
+            break;
+        }
     }
-    Ok(collector.finish())
+    let before = thread_cpu_seconds();
+    let Taker { code, lost, spent, .. } = taker;
+    // What functions programs say they made is read while they live.
+    Ok(Sampled { code: code.finish(), kept, lost, spent: spent + thread_cpu_seconds() - before })
 }
 
 /// Whether a process is the service's: known as such, or made by one that is.
@@ -198,13 +168,9 @@ impl Sampled {
     pub fn name(self) -> Option<Stacks> {
         let before = thread_cpu_seconds();
         let Sampled { code, kept: Kept { samples, seen, .. }, lost, spent } = self;
-        let code = code.read();
-        let mut namer = Namer::new(samples.iter().flat_map(|s| s.kernel.iter().copied()));
+        let mut namer = Namer::new(code, samples.iter());
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
-        for s in &samples {
-            let frames = code.frames(&mut namer, s.pid, &s.kernel, s.user.as_ref(), &s.stack);
-            *counts.entry(frames).or_default() += 1;
-        }
+        samples.iter().for_each(|s| *counts.entry(namer.frames(s)).or_default() += 1);
         let stacks = folded(counts, &namer.names)?;
         let self_cost = spent + thread_cpu_seconds() - before;
         let source = format!("the kernel's timer, at most {HERTZ} times a second and CPU; unwound by .eh_frame");

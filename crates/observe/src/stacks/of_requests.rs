@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use fingerpost_record::stacks::{RequestStacks, StackClass, StackKind, Stacks};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::code::Read;
 use super::held::{Holds, Span};
 use super::unwind::Namer;
 use super::windows::Taken;
@@ -60,10 +59,8 @@ impl Absences {
 pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<Holds>)]) -> Vec<RequestStacks> {
     let before = thread_cpu_seconds();
     let Taken { on, off, code, lost, spent } = taken;
-    let code = code.read();
-    let mut namer = Namer::new(on.iter().chain(&off).flat_map(|s| s.kernel.iter().copied()));
-    let on_frames = unwound(&on, &code, &mut namer);
-    let off_frames = unwound(&off, &code, &mut namer);
+    let mut namer = Namer::new(code, on.iter().chain(&off));
+    let [on_frames, off_frames]: [Vec<_>; 2] = [&on, &off].map(|of| of.iter().map(|s| namer.frames(s)).collect());
     let self_cost = spent + thread_cpu_seconds() - before;
     let mut found = Vec::new();
     for (of, holds) in classes {
@@ -90,10 +87,6 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
 const ON_CPU: &str = "the kernel's timer while events were taken; unwound by .eh_frame";
 const OFF_CPU: &str =
     "one in so many departures from a CPU while events were taken, for as long as it lasted; unwound by .eh_frame";
-
-fn unwound(samples: &[Timed], code: &Read, namer: &mut Namer) -> Vec<Vec<u32>> {
-    samples.iter().map(|s| code.frames(namer, s.pid, &s.kernel, s.user.as_ref(), &s.stack)).collect()
-}
 
 /// How many samples count, and what each stack counts.
 fn counted(

@@ -18,22 +18,20 @@ fn inner_of_the_sampled(from: u64) -> u64 {
 
 #[test]
 fn a_busy_functions_stack_is_unwound_and_named() {
-    let mut collector = match Collector::begin([std::process::id() as i32]) {
-        Ok(collector) => collector,
+    // As long as it takes: the machine may be busy with other things.
+    let enough = thread_cpu_seconds() + 0.5;
+    let busy = |_| {
+        outer_of_the_sampled(Instant::now() + Duration::from_millis(300));
+        thread_cpu_seconds() >= enough
+    };
+    let sampled = match watch(vec![std::process::id() as i32], busy) {
+        Ok(sampled) => sampled,
         Err(why) => {
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{why}");
             return eprintln!("skipped: {why}");
         }
     };
-    // As long as it takes: the machine may be busy with other things.
-    for _ in 0..20 {
-        outer_of_the_sampled(Instant::now() + Duration::from_millis(300));
-        collector.take();
-        if collector.kept.samples.len() > 20 {
-            break;
-        }
-    }
-    let found = collector.finish().name().expect("samples");
+    let found = sampled.name().expect("samples");
     let named = |s: &Stack| s.frames.iter().map(|f| found.functions[*f as usize].clone()).collect::<Vec<_>>();
     let place = |names: &[String], what: &str| names.iter().position(|n| n.contains(what));
     let whole = found.stacks.iter().map(named).any(|names| {

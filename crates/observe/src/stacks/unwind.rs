@@ -4,10 +4,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use fingerpost_record::stacks::MOST_FRAMES;
 use fingerpost_sys::kallsyms;
 use fingerpost_sys::perf::stacks::Registers;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 
+use super::Timed;
+use super::code::Code;
 use super::image::Image;
 use super::jit::Jit;
 use super::maps::{self, Mapping};
@@ -118,9 +121,11 @@ fn demangled(name: &str) -> String {
     cpp.and_then(|symbol| symbol.demangle_with_options(&options).ok()).unwrap_or_else(|| name.to_owned())
 }
 
-/// Names frames, each address once.
-#[derive(Default)]
+/// Unwinds samples and names their frames, each address once.
 pub struct Namer {
+    processes: HashMap<i32, Process>,
+    /// Stands for a process of which nothing is known.
+    unknown: Process,
     kernel: HashMap<u64, String>,
     known: HashMap<(i32, u64), u32>,
     by_name: HashMap<String, u32>,
@@ -130,41 +135,41 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// For samples with these addresses of the kernel, whose functions it may tell.
-    pub fn new(kernel: impl IntoIterator<Item = u64>) -> Namer {
-        Namer { kernel: kallsyms::names(kernel), ..Namer::default() }
+    /// For samples of this code.
+    pub fn new<'a>(code: Code, samples: impl Iterator<Item = &'a Timed>) -> Namer {
+        Namer {
+            processes: code.read(),
+            unknown: Process::new(Vec::new(), &HashMap::new(), Jit::default()),
+            kernel: kallsyms::names(samples.flat_map(|s| s.kernel.iter().copied())),
+            known: HashMap::new(),
+            by_name: HashMap::new(),
+            names: Vec::new(),
+            cache: Cache::default(),
+        }
     }
 
-    /// The frames of a sample as numbers of names, outermost first.
-    pub fn frames(
-        &mut self,
-        pid: i32,
-        process: &Process,
-        kernel: &[u64],
-        user: Option<(&Registers, &[u8])>,
-    ) -> Vec<u32> {
-        let mut inner_first = Vec::new();
-        for &address in kernel {
-            let number = self.known.get(&(0, address)).copied().unwrap_or_else(|| {
-                let name = self.kernel.get(&address).map_or("kernel", String::as_str).to_owned();
-                self.number((0, address), name + KERNEL)
-            });
-            inner_first.push(number);
-        }
-        let frames = user.map_or_else(Vec::new, |(registers, stack)| process.frames(registers, stack, &mut self.cache));
-        for address in frames {
-            let number = self
-                .known
-                .get(&(pid, address))
-                .copied()
-                .unwrap_or_else(|| self.number((pid, address), process.name(address)));
-            inner_first.push(number);
-        }
-        inner_first.reverse();
-        inner_first
+    /// The frames of a sample as numbers of names, outermost first. Of many the outermost are left out: what a flame
+    /// grows from matters less than where it ends.
+    pub fn frames(&mut self, sample: &Timed) -> Vec<u32> {
+        let process = self.processes.get(&sample.pid).unwrap_or(&self.unknown);
+        let user = sample.user.as_ref().map(|registers| process.frames(registers, &sample.stack, &mut self.cache));
+        let kernel = sample.kernel.iter().map(|&address| (0, address));
+        let all = kernel.chain(user.into_iter().flatten().map(|address| (sample.pid, address)));
+        let mut frames: Vec<u32> = all.map(|key| self.number(key)).collect();
+        frames.reverse();
+        frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
+        frames
     }
 
-    fn number(&mut self, key: (i32, u64), name: String) -> u32 {
+    /// The number of the name of the function at an address of a process; of the kernel's, of process 0.
+    fn number(&mut self, key: (i32, u64)) -> u32 {
+        if let Some(number) = self.known.get(&key) {
+            return *number;
+        }
+        let name = match key {
+            (0, address) => self.kernel.get(&address).map_or("kernel", String::as_str).to_owned() + KERNEL,
+            (pid, address) => self.processes.get(&pid).unwrap_or(&self.unknown).name(address),
+        };
         let next = self.names.len() as u32;
         let number = *self.by_name.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());

@@ -103,7 +103,6 @@ pub struct Taken {
     pub on: Vec<Timed>,
     /// Of threads that left theirs.
     pub off: Vec<Timed>,
-    /// Their code.
     pub code: Code,
     /// Samples that the kernel could not deliver.
     pub lost: u64,
