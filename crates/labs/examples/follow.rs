@@ -5,9 +5,8 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fingerpost_observe::follow::leaf::Side;
 use fingerpost_observe::follow::source;
-use fingerpost_observe::follow::{Follower, Requested};
+use fingerpost_observe::follow::{Follower, Requested, Side};
 
 /// Events of a window, 48 bytes each.
 const MOST_EVENTS: usize = 2 << 20;

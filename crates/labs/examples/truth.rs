@@ -12,9 +12,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use fingerpost_observe::follow::leaf::Side;
 use fingerpost_observe::follow::source::{self, Source, Window};
-use fingerpost_observe::follow::{Follower, Requested};
+use fingerpost_observe::follow::{Follower, Requested, Side};
 use fingerpost_record::Paths;
 use fingerpost_workloads::rehearsal::truth::log::Served;
 use fingerpost_workloads::rehearsal::truth::{Kind, Mix};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fingerpost_measure::course::{Extent, Interleaved};
-use fingerpost_observe::queues::socket_inodes;
+use fingerpost_observe::socket_inodes;
 use fingerpost_record::client::{CLIENT, THROUGHPUT, TURN, TURNS, WORKLOAD};
 use fingerpost_record::descriptor::table;
 use fingerpost_record::unstated::DESCRIBED;

@@ -12,7 +12,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fingerpost_observe::follow::event::What;
 use fingerpost_observe::follow::source::Source;
 use fingerpost_observe::follow::source::bpf::Bpf;
 use fingerpost_observe::follow::source::perf::Perf;
@@ -85,8 +84,7 @@ fn left_and_came(source: &mut impl Source, length: Duration) -> Result<String, S
     OVER.store(true, Ordering::Relaxed);
     reader.join().map_err(|_| "the reading thread failed")?.map_err(|e| format!("a page cannot be read: {e}"))?;
     let window = window.map_err(|e| format!("events cannot be taken: {e}"))?;
-    let left = window.events.iter().filter(|e| e.tid == tid && matches!(e.what, What::Switch { .. })).count();
-    let came = window.events.iter().filter(|e| matches!(e.what, What::Switch { next, .. } if next == tid)).count();
+    let [left, came] = window.switches(tid);
     Ok(format!("{left} {came} {}", window.lost))
 }
 

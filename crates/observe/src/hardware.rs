@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use fingerpost_sys::perf::Event;
 use fingerpost_sys::perf::hardware::{Counted, HardwareSampler, SAMPLED};
 
-use crate::follow::leaf::Side;
+use crate::follow::Side;
 use crate::machine::Totals;
 use crate::stacks::held::Holds;
 
@@ -61,7 +61,6 @@ impl Counters {
 pub struct Recorded {
     /// The events that the CPU has.
     pub events: Vec<Event>,
-    /// The samples.
     pub samples: Vec<Counted>,
 }
 

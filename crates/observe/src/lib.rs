@@ -9,24 +9,25 @@
 //! measured. At [`Level::Tracing`] threads' states and system calls are told apart too, in short windows of the
 //! kernel's tracepoints where they may be opened, else by sampling `/proc`: for the pass that is attributed.
 
-pub mod calls;
+mod calls;
 mod clients;
 mod delays;
 pub mod follow;
 mod hardware;
-pub mod machine;
-pub mod mappings;
+mod machine;
+mod mappings;
 mod neighbours;
-pub mod population;
-pub mod queues;
+mod population;
+mod queues;
 mod series;
 pub mod session;
 pub mod stacks;
-pub mod states;
+mod states;
 mod summary;
 #[cfg(test)]
 mod tests;
-pub mod tracer;
-pub mod tracing;
+mod tracer;
+mod tracing;
 
+pub use queues::socket_inodes;
 pub use session::{Level, Session};

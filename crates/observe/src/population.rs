@@ -32,11 +32,9 @@ pub struct Counters {
 /// A thread that was seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
-    /// Its process.
     pub pid: i32,
     /// Its process's side.
     pub role: Role,
-    /// Its name.
     pub comm: String,
     /// When it was first and last seen, in seconds after the beginning.
     pub seen: [f64; 2],
@@ -72,15 +70,12 @@ pub struct Process {
     pub cpu: [[f64; 2]; 2],
     /// When it was last seen, in seconds after the beginning.
     pub seen: f64,
-    /// Its name.
     pub name: String,
-    /// Its parent.
     pub parent: i32,
     /// Largest resident size seen, in bytes.
     pub resident: u64,
-    /// Its status at the last look.
+    /// At the last look.
     pub status: Status,
-    /// Its nice value.
     pub nice: i64,
 }
 
@@ -93,11 +88,10 @@ pub struct Population {
     hz: f64,
     /// Own process: never observed.
     own: i32,
-    /// Threads by id.
+    /// Threads and processes by id.
     pub threads: HashMap<i32, Thread>,
-    /// Processes by id.
     pub processes: BTreeMap<i32, Process>,
-    /// Roles of the processes found so far.
+    /// Of the processes found so far.
     pub roles: HashMap<i32, Role>,
     /// Threads of the kernel's own, which never become anybody's child: most of what is in `/proc` of a small machine.
     kernel: HashSet<i32>,

@@ -17,7 +17,6 @@ use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
 /// Sums over all samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queues {
-    /// Samples taken.
     pub samples: u64,
     /// Connections seen, over all samples.
     pub connections: u64,
@@ -31,13 +30,11 @@ pub struct Queues {
     pub connecting: u64,
     /// Connections that waited to be accepted, and the most in one sample.
     pub accept: u64,
-    /// See `accept`.
     pub accept_max: u64,
     /// How many may wait to be accepted (the largest listener's backlog).
     pub backlog: u64,
     /// Sum of the smoothed round trips in microseconds, and how many were summed.
     pub rtt_us: f64,
-    /// See `rtt_us`.
     pub rtt_count: u64,
     /// What its connections received: see [`Received`].
     pub received: Option<Received>,
@@ -46,9 +43,7 @@ pub struct Queues {
 /// Bytes that a server's connections received, as the kernel counts them, in so many seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Received {
-    /// Bytes.
     pub bytes: u64,
-    /// How long they were counted.
     pub seconds: f64,
 }
 

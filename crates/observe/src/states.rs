@@ -14,7 +14,6 @@ use crate::population::{Descriptors, Population};
 /// What looks at one thread's state counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Looks {
-    /// Looks in all.
     pub all: u64,
     /// Looks that found it on a CPU or ready.
     pub running: u64,
@@ -25,7 +24,6 @@ pub struct Looks {
 /// Samples states.
 #[derive(Default)]
 pub struct States {
-    /// By thread.
     pub threads: HashMap<i32, Looks>,
     /// Looks at a thread whose call could not be read, so that only the kernel function told.
     pub unreadable: u64,

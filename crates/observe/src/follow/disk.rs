@@ -11,9 +11,8 @@ pub struct Way {
     pub by: i32,
     /// When it was given; where the kernel did not say, when it was queued or issued.
     pub submitted: u64,
-    /// When the device got it.
+    /// When the device got it, and when it had done it.
     pub issued: Option<u64>,
-    /// When the device had done it.
     pub completed: u64,
 }
 

@@ -9,7 +9,6 @@
 pub struct Event {
     /// Nanoseconds on the monotonic clock.
     pub time: u64,
-    /// The CPU that it happened on.
     pub cpu: u16,
     /// Whether the CPU was in an interrupt (hard or soft) that had interrupted the current thread, or runs at the end
     /// of its call.
@@ -18,113 +17,43 @@ pub struct Event {
     pub pid: i32,
     /// The current thread; 0 is an idle CPU.
     pub tid: i32,
-    /// What happened.
     pub what: What,
 }
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
-    /// The current thread entered a system call.
-    Enter {
-        /// The call's number.
-        call: i32,
-        /// Its first two arguments; of `mmap` its flags with its protection in the upper half, and its length: the
-        /// address is a wish.
-        args: [u64; 2],
-    },
+    /// The current thread entered a system call. Of its arguments these are the first two; of `mmap` its flags with its
+    /// protection in the upper half, and its length: the address is a wish.
+    Enter { call: i32, args: [u64; 2] },
     /// The current thread left a system call.
-    Exit {
-        /// The call's number.
-        call: i32,
-        /// What it returned.
-        result: i64,
-    },
-    /// The CPU went from the current thread to another one.
-    Switch {
-        /// What became of the thread that left.
-        left: Left,
-        /// The thread that came; 0 is the idle task.
-        next: i32,
-    },
-    /// The current thread, or an interrupt, began to wake a thread.
-    Waking {
-        /// The thread that is woken.
-        who: i32,
-        /// The CPU whose queue it is put on.
-        target: u16,
-    },
+    Exit { call: i32, result: i64 },
+    /// The CPU went from the current thread to another one; 0 is the idle task.
+    Switch { left: Left, next: i32 },
+    /// The current thread, or an interrupt, began to wake a thread, which is put on the queue of the CPU `target`.
+    Waking { who: i32, target: u16 },
     /// The current thread made a thread or process.
-    Fork {
-        /// The new one.
-        child: i32,
-    },
-    /// The current thread gave bytes to a socket.
-    Sent {
-        /// The socket.
-        socket: u64,
-        /// Bytes; an error is negative.
-        bytes: i32,
-    },
-    /// The current thread took bytes from a socket.
-    Received {
-        /// The socket.
-        socket: u64,
-        /// Bytes; 0 is the end of the stream, an error is negative.
-        bytes: i32,
-    },
+    Fork { child: i32 },
+    /// The current thread gave bytes to a socket; an error is negative.
+    Sent { socket: u64, bytes: i32 },
+    /// The current thread took bytes from a socket; 0 is the end of the stream, an error is negative.
+    Received { socket: u64, bytes: i32 },
     /// Bytes, or a connection, arrived in a socket's queue.
-    Arrived {
-        /// The socket.
-        socket: u64,
-    },
-    /// A TCP socket changed its state.
-    State {
-        /// The socket.
-        socket: u64,
-        /// The new state, as the kernel numbers it (1 established, 2 SYN sent, 7 closed).
-        state: u8,
-        /// Port of this end.
-        local: u16,
-        /// Port of the other end.
-        remote: u16,
-    },
-    /// Bytes came for a TCP socket, which has these ports.
-    Ports {
-        /// The socket.
-        socket: u64,
-        /// Port of this end.
-        local: u16,
-        /// Port of the other end.
-        remote: u16,
-    },
+    Arrived { socket: u64 },
+    /// A TCP socket changed its state; the new one is as the kernel numbers it (1 established, 2 SYN sent, 7 closed). The
+    /// ports are those of this end and of the other.
+    State { socket: u64, state: u8, local: u16, remote: u16 },
+    /// Bytes came for a TCP socket, whose ports are these.
+    Ports { socket: u64, local: u16, remote: u16 },
     /// A request to a block device went one step further.
-    Disk {
-        /// Which step.
-        step: DiskStep,
-        /// Which request.
-        io: Io,
-    },
+    Disk { step: DiskStep, io: Io },
     /// The current thread began, or ended, to free or move memory on its own behalf.
-    Memory {
-        /// Freeing (reclaim), or moving (compaction).
-        work: MemoryWork,
-        /// Whether it began.
-        begin: bool,
-    },
+    Memory { work: MemoryWork, begin: bool },
     /// The current thread touched a page that was not there, or not for this: its own code did, or the kernel on its
     /// behalf.
-    Fault {
-        /// The address.
-        address: u64,
-    },
+    Fault { address: u64 },
     /// The CPU began, or ended, to serve an interrupt.
-    Interrupt {
-        /// Which kind.
-        kind: InterruptKind,
-        /// Whether it began.
-        begin: bool,
-    },
+    Interrupt { kind: InterruptKind, begin: bool },
 }
 
 /// In what state a thread left its CPU.
@@ -161,7 +90,6 @@ pub struct Io {
     pub device: u32,
     /// The first sector; all ones for a flush.
     pub sector: u64,
-    /// Sectors.
     pub sectors: u32,
     /// Whether it writes or flushes.
     pub write: bool,

@@ -22,7 +22,6 @@ pub enum Side {
 /// What a thread did at the end of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// User code.
     User,
     /// A system call, on a CPU.
     Call(i64),
@@ -146,11 +145,9 @@ pub enum Whom {
 /// A leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Leaf {
-    /// What was done.
     pub kind: Kind,
-    /// By a thread of which side.
+    /// Of the thread that did it.
     pub side: Side,
-    /// See [`Whom`].
     pub whom: Whom,
     /// How the path came there.
     pub chain: Chain,
@@ -161,9 +158,7 @@ pub struct Leaf {
 pub struct Piece {
     /// Nanoseconds on the monotonic clock.
     pub start: u64,
-    /// See `start`.
     pub end: u64,
-    /// What it went to.
     pub leaf: Leaf,
 }
 

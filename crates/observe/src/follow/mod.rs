@@ -16,24 +16,24 @@ use fingerpost_record::Paths;
 
 pub mod answering;
 pub mod counting;
-pub mod disk;
-pub mod event;
-pub mod leaf;
+mod disk;
+pub(crate) mod event;
+mod leaf;
 #[cfg(test)]
 mod made_up;
-pub mod pace;
-pub mod request;
-pub mod served;
-pub mod sockets;
+pub(crate) mod pace;
+mod request;
+mod served;
+mod sockets;
 pub mod source;
-pub mod sums;
-pub mod taken;
+mod sums;
+mod taken;
 pub mod taking;
-pub mod timeline;
-pub mod turns;
-pub mod walk;
+mod timeline;
+mod turns;
+mod walk;
 
-use leaf::Side;
+pub use leaf::Side;
 use request::{Request, Requests};
 use served::Served;
 use sockets::{Connections, Generations};

@@ -20,7 +20,6 @@ use super::walk::Walker;
 pub struct Request {
     /// Nanoseconds on the monotonic clock.
     pub begin: u64,
-    /// See `begin`.
     pub end: u64,
     /// Its time, in order, without a gap.
     pub pieces: Vec<Piece>,

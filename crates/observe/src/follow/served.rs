@@ -16,13 +16,11 @@ pub struct Served {
     pub begin: u64,
     /// When they were first read.
     pub read: u64,
-    /// The thread that read them.
     pub reader: i32,
     /// When the call began that gave the last bytes of the answer to the socket.
     pub sending: u64,
     /// When they were given.
     pub end: u64,
-    /// The thread that gave them.
     pub writer: i32,
     /// Pieces of the answer.
     pieces: u32,

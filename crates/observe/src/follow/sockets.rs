@@ -24,7 +24,6 @@ pub struct Entry {
     pub begun: u64,
     /// The thread that did it; of an arrival, the one that was current.
     pub tid: i32,
-    /// Which.
     pub act: Act,
 }
 

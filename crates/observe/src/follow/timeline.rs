@@ -19,9 +19,7 @@ pub type Silent = HashMap<i32, (i32, Wait)>;
 pub struct Span {
     /// Nanoseconds on the monotonic clock.
     pub start: u64,
-    /// See `start`.
     pub end: u64,
-    /// What it did.
     pub doing: Doing,
 }
 
@@ -38,7 +36,6 @@ pub enum Doing {
     Memory(MemoryWork),
     /// Ready, on the queue of this CPU.
     Ready(u16),
-    /// Blocked.
     Blocked(Blocked),
     /// In one wait all the time, as `/proc` told when the window had ended: no event concerned it.
     Silent(Wait),
@@ -65,11 +62,9 @@ pub struct Blocked {
 /// A wake-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Woken {
-    /// When.
     pub at: u64,
     /// The thread that was current.
     pub by: i32,
-    /// What made the wake-up.
     pub cause: Cause,
 }
 
@@ -89,7 +84,6 @@ pub enum Cause {
 /// Which thread a CPU had, from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnCpu {
-    /// Since when.
     pub since: u64,
     /// The thread; 0 is idle.
     pub tid: i32,

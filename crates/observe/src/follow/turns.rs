@@ -13,11 +13,9 @@ pub struct Turn {
     pub socket: u64,
     /// When the sending (or connecting) call began.
     pub begin: u64,
-    /// The thread that sent.
     pub sender: i32,
     /// When the last bytes of the answer were taken.
     pub end: u64,
-    /// The thread that took them.
     pub receiver: i32,
     /// Bytes of the answer.
     pub received: u64,

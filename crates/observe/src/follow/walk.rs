@@ -24,13 +24,9 @@ const KTHREADD: i32 = 2;
 
 /// Everything that is known of one window.
 pub struct Walker<'a> {
-    /// What threads did.
     pub timelines: &'a Timelines,
-    /// What went through sockets.
     pub sockets: &'a Sockets,
-    /// Which sockets belong together.
     pub connections: &'a Connections,
-    /// Requests to block devices.
     pub disks: &'a Disks,
     /// The side of each process of the workload; others are [`Side::Other`].
     pub sides: &'a HashMap<i32, Side>,

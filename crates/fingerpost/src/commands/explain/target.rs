@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fingerpost_observe::follow::answering::Answering;
-use fingerpost_observe::queues::socket_inodes;
 use fingerpost_observe::session::Service;
+use fingerpost_observe::socket_inodes;
 use fingerpost_record::{Params, suggest};
 use fingerpost_sys::cgroup::members::{self, Found};
 use fingerpost_sys::sample;

@@ -2,36 +2,23 @@
 
 use crate::follow::event::{DiskStep, InterruptKind, MemoryWork};
 
-/// What a tracepoint tells.
+/// What a tracepoint tells: the event of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A system call began.
     Enter,
-    /// It ended.
     Exit,
-    /// A CPU went from one thread to another.
     Switch,
-    /// A thread is woken.
     Waking,
-    /// A thread is made.
     Fork,
-    /// A socket was given bytes.
     Sent,
-    /// Bytes were taken from a socket.
     Received,
-    /// Something arrived in a socket.
     Arrived,
-    /// A TCP socket changed its state.
     State,
-    /// A TCP socket's ports, where a segment with bytes arrived.
+    /// Where a segment with bytes arrived.
     Ports,
-    /// A block request went a step further.
     Disk(DiskStep),
-    /// A thread began or ended work on memory.
     Memory(MemoryWork, bool),
-    /// A CPU began or ended to serve an interrupt.
     Interrupt(InterruptKind, bool),
-    /// A page was touched that was not there.
     Fault,
 }
 
@@ -50,7 +37,6 @@ impl Kind {
 pub struct Wanted {
     /// Its name in tracefs, with its group.
     pub name: &'static str,
-    /// What it tells.
     pub kind: Kind,
     /// Whether requests can be followed without it.
     pub optional: bool,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fingerpost_sys::bpf::closed::Places;
 
-use crate::follow::event::Event;
+use crate::follow::event::{Event, What};
 
 /// A stretch of time in which every event was taken.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +21,14 @@ pub struct Window {
     pub lost: u64,
     /// Names of threads, as the kernel has them, that were seen so far.
     pub names: HashMap<i32, String>,
+}
+
+impl Window {
+    /// How often a thread left a CPU, and how often it had one again.
+    pub fn switches(&self, tid: i32) -> [usize; 2] {
+        let by = |e: &Event| if let What::Switch { next, .. } = e.what { Some([e.tid, next]) } else { None };
+        [0, 1].map(|n| self.events.iter().filter_map(by).filter(|by| by[n] == tid).count())
+    }
 }
 
 /// Something that has events.
