@@ -28,35 +28,20 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// All of them, in their order, in which arrays by what was waited for hold them.
-    pub const ALL: [Wait; 10] = [
-        Wait::Lock,
-        Wait::Disk,
-        Wait::Commit,
-        Wait::Network,
-        Wait::Idle,
-        Wait::Timer,
-        Wait::Memory,
-        Wait::Child,
-        Wait::Pipe,
-        Wait::Other,
+    /// All of them with the names that totals carry (`server.blocked.lock.seconds`), in their order, in which arrays by
+    /// what was waited for hold them.
+    pub const ALL: [(Wait, &'static str); 10] = [
+        (Wait::Lock, "lock"),
+        (Wait::Disk, "disk"),
+        (Wait::Commit, "commit"),
+        (Wait::Network, "network"),
+        (Wait::Idle, "idle"),
+        (Wait::Timer, "timer"),
+        (Wait::Memory, "memory"),
+        (Wait::Child, "child"),
+        (Wait::Pipe, "pipe"),
+        (Wait::Other, "other"),
     ];
-
-    /// The name that totals carry (`server.blocked.lock.seconds`).
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Wait::Lock => "lock",
-            Wait::Disk => "disk",
-            Wait::Commit => "commit",
-            Wait::Network => "network",
-            Wait::Idle => "idle",
-            Wait::Timer => "timer",
-            Wait::Memory => "memory",
-            Wait::Child => "child",
-            Wait::Pipe => "pipe",
-            Wait::Other => "other",
-        }
-    }
 }
 
 /// Seconds by what was waited for, in the order of [`Wait::ALL`].
@@ -106,61 +91,61 @@ pub fn fd_kind(link: &str) -> Fd {
 /// What kind of wait a system call can be, before its descriptor is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Lock,
-    Disk,
+    /// This one.
+    For(Wait),
     Poll,
     Socket,
-    Send,
     ByFd,
-    Timer,
-    Memory,
-    Child,
-    Other,
 }
 
+use Kind::{ByFd, For, Poll, Socket};
+use Wait::{Child, Disk, Lock, Memory, Network, Other, Timer};
+
 macro_rules! calls {
-    ($(#[$about:meta])+ $table:ident = $($kind:ident: $($name:ident)+;)+) => {
+    ($(#[$about:meta])+ $table:ident = $($kind:expr => $($name:ident)+;)+) => {
         $(#[$about])+
-        static $table: &[(i64, &str, Kind)] = &[$($((libc::$name as i64, stringify!($name), Kind::$kind),)+)+];
+        static $table: &[(i64, &str, Kind)] = &[$($((libc::$name as i64, stringify!($name), $kind),)+)+];
     };
 }
 
 calls! {
     /// Number, name and kind of the calls that we know, for this architecture.
     TABLE =
-    Lock: SYS_futex SYS_flock SYS_fcntl SYS_semop SYS_semtimedop SYS_futex_waitv;
-    Disk: SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_sync_file_range SYS_msync SYS_pread64 SYS_pwrite64 SYS_preadv
-          SYS_pwritev SYS_preadv2 SYS_pwritev2 SYS_openat SYS_unlinkat SYS_renameat SYS_renameat2 SYS_mkdirat
-          SYS_newfstatat SYS_statx SYS_fstat SYS_ftruncate SYS_truncate SYS_fallocate SYS_getdents64 SYS_io_getevents
-          SYS_io_submit SYS_readahead SYS_fadvise64 SYS_copy_file_range SYS_linkat SYS_symlinkat SYS_readlinkat
-          SYS_faccessat SYS_execve SYS_execveat SYS_chdir SYS_statfs SYS_fstatfs SYS_fchmod SYS_fchown SYS_utimensat
-          SYS_swapon SYS_swapoff SYS_mount SYS_umount2 SYS_io_uring_enter;
-    Poll: SYS_ppoll SYS_pselect6 SYS_epoll_pwait SYS_epoll_pwait2;
-    Socket: SYS_recvfrom SYS_recvmsg SYS_recvmmsg SYS_accept SYS_accept4;
-    Send: SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_connect SYS_shutdown;
-    ByFd: SYS_read SYS_write SYS_readv SYS_writev SYS_close SYS_ioctl SYS_lseek SYS_sendfile SYS_splice SYS_tee
-          SYS_vmsplice;
-    Timer: SYS_nanosleep SYS_clock_nanosleep;
-    Memory: SYS_mmap SYS_munmap SYS_mprotect SYS_madvise SYS_brk SYS_mremap SYS_mlock SYS_mincore SYS_mbind
-            SYS_process_madvise;
-    Child: SYS_wait4 SYS_waitid;
-    Other: SYS_clone SYS_clone3 SYS_exit SYS_exit_group SYS_rt_sigtimedwait SYS_rt_sigsuspend SYS_sched_yield SYS_getpid
-           SYS_getppid SYS_gettid SYS_getuid SYS_kill SYS_tgkill SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn
-           SYS_socket SYS_bind SYS_listen SYS_setsockopt SYS_getsockopt SYS_getsockname SYS_getpeername SYS_socketpair
-           SYS_epoll_ctl SYS_epoll_create1 SYS_eventfd2 SYS_pipe2 SYS_dup SYS_dup3 SYS_getrandom SYS_clock_gettime
-           SYS_gettimeofday SYS_times SYS_getrusage SYS_prctl SYS_ptrace SYS_timerfd_settime SYS_sched_setaffinity
-           SYS_sched_getaffinity SYS_set_robust_list SYS_rseq SYS_set_tid_address SYS_restart_syscall SYS_umask
-           SYS_getcwd SYS_membarrier SYS_prlimit64 SYS_uname SYS_setitimer SYS_inotify_add_watch SYS_sysinfo SYS_getcpu;
+    For(Lock) => SYS_futex SYS_flock SYS_fcntl SYS_semop SYS_semtimedop SYS_futex_waitv;
+    For(Disk) => SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_sync_file_range SYS_msync SYS_pread64 SYS_pwrite64
+        SYS_preadv SYS_pwritev SYS_preadv2 SYS_pwritev2 SYS_openat SYS_unlinkat SYS_renameat SYS_renameat2 SYS_mkdirat
+        SYS_newfstatat SYS_statx SYS_fstat SYS_ftruncate SYS_truncate SYS_fallocate SYS_getdents64 SYS_io_getevents
+        SYS_io_submit SYS_readahead SYS_fadvise64 SYS_copy_file_range SYS_linkat SYS_symlinkat SYS_readlinkat
+        SYS_faccessat SYS_execve SYS_execveat SYS_chdir SYS_statfs SYS_fstatfs SYS_fchmod SYS_fchown SYS_utimensat
+        SYS_swapon SYS_swapoff SYS_mount SYS_umount2 SYS_io_uring_enter;
+    Poll => SYS_ppoll SYS_pselect6 SYS_epoll_pwait SYS_epoll_pwait2;
+    Socket => SYS_recvfrom SYS_recvmsg SYS_recvmmsg SYS_accept SYS_accept4;
+    For(Network) => SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_connect SYS_shutdown;
+    ByFd => SYS_read SYS_write SYS_readv SYS_writev SYS_close SYS_ioctl SYS_lseek SYS_sendfile SYS_splice SYS_tee
+        SYS_vmsplice;
+    For(Timer) => SYS_nanosleep SYS_clock_nanosleep;
+    For(Memory) => SYS_mmap SYS_munmap SYS_mprotect SYS_madvise SYS_brk SYS_mremap SYS_mlock SYS_mincore SYS_mbind
+        SYS_process_madvise;
+    For(Child) => SYS_wait4 SYS_waitid;
+    For(Other) => SYS_clone SYS_clone3 SYS_exit SYS_exit_group SYS_rt_sigtimedwait SYS_rt_sigsuspend SYS_sched_yield
+        SYS_getpid SYS_getppid SYS_gettid SYS_getuid SYS_kill SYS_tgkill SYS_rt_sigaction SYS_rt_sigprocmask
+        SYS_rt_sigreturn SYS_socket SYS_bind SYS_listen SYS_setsockopt SYS_getsockopt SYS_getsockname SYS_getpeername
+        SYS_socketpair SYS_epoll_ctl SYS_epoll_create1 SYS_eventfd2 SYS_pipe2 SYS_dup SYS_dup3 SYS_getrandom
+        SYS_clock_gettime SYS_gettimeofday SYS_times SYS_getrusage SYS_prctl SYS_ptrace SYS_timerfd_settime
+        SYS_sched_setaffinity SYS_sched_getaffinity SYS_set_robust_list SYS_rseq SYS_set_tid_address SYS_restart_syscall
+        SYS_umask SYS_getcwd SYS_membarrier SYS_prlimit64 SYS_uname SYS_setitimer SYS_inotify_add_watch SYS_sysinfo
+        SYS_getcpu;
 }
 
 #[cfg(target_arch = "x86_64")]
 calls! {
     /// Calls that only this architecture has; newer ones left them out.
     OLD =
-    Poll: SYS_poll SYS_select SYS_epoll_wait;
-    Disk: SYS_open SYS_stat SYS_lstat SYS_access SYS_unlink SYS_rename SYS_mkdir SYS_rmdir SYS_readlink SYS_creat;
-    Child: SYS_vfork;
-    Other: SYS_fork SYS_pause SYS_pipe SYS_dup2 SYS_arch_prctl SYS_time;
+    Poll => SYS_poll SYS_select SYS_epoll_wait;
+    For(Disk) => SYS_open SYS_stat SYS_lstat SYS_access SYS_unlink SYS_rename SYS_mkdir SYS_rmdir SYS_readlink
+        SYS_creat;
+    For(Child) => SYS_vfork;
+    For(Other) => SYS_fork SYS_pause SYS_pipe SYS_dup2 SYS_arch_prctl SYS_time;
 }
 #[cfg(not(target_arch = "x86_64"))]
 static OLD: &[(i64, &str, Kind)] = &[];
@@ -176,12 +161,12 @@ pub fn name(number: i64) -> String {
 
 /// Whether a call waits on descriptors for something to come (poll, select, epoll): its end by timeout is a timer's.
 pub fn is_poll(number: i64) -> bool {
-    entry(number).is_some_and(|e| e.2 == Kind::Poll)
+    entry(number).is_some_and(|e| e.2 == Poll)
 }
 
 /// What a thread waits for that is blocked in this call. `fd` looks up its first argument where that decides.
 pub fn wait(number: i64, args: [u64; 2], role: Role, fd: impl FnOnce(i32) -> Fd) -> Wait {
-    wait_of_kind(entry(number).map_or(Kind::Other, |e| e.2), role).unwrap_or_else(|| match fd(args[0] as i32) {
+    wait_of_kind(entry(number).map_or(For(Other), |e| e.2), role).unwrap_or_else(|| match fd(args[0] as i32) {
         Fd::File => Wait::Disk,
         Fd::Socket if number == libc::SYS_read || number == libc::SYS_readv => on_socket(role),
         Fd::Socket => Wait::Network,
@@ -197,17 +182,11 @@ fn on_socket(role: Role) -> Wait {
 
 /// What a call of this kind waits for; nothing where its descriptor decides.
 fn wait_of_kind(kind: Kind, role: Role) -> Option<Wait> {
-    Some(match kind {
-        Kind::Lock => Wait::Lock,
-        Kind::Disk => Wait::Disk,
-        Kind::Poll | Kind::Socket => on_socket(role),
-        Kind::Send => Wait::Network,
-        Kind::Timer => Wait::Timer,
-        Kind::Memory => Wait::Memory,
-        Kind::Child => Wait::Child,
-        Kind::Other => Wait::Other,
-        Kind::ByFd => return None,
-    })
+    match kind {
+        For(wait) => Some(wait),
+        Poll | Socket => Some(on_socket(role)),
+        ByFd => None,
+    }
 }
 
 /// The same from what `/proc` shows: the call where it may be read, else the kernel function that it sleeps in.
@@ -223,15 +202,15 @@ pub fn wait_of(doing: Option<Doing>, wchan: &str, state: char, role: Role, fd: i
 
 /// The kernel functions that threads sleep in, by the beginning of their names.
 static FUNCTIONS: &[(Kind, &[&str])] = &[
-    (Kind::Lock, &["futex", "flock", "locks_"]),
-    (Kind::Timer, &["hrtimer_nanosleep", "do_nanosleep"]),
-    (Kind::Poll, &["ep_poll", "do_epoll_wait", "do_sys_poll", "do_poll", "do_select", "poll_schedule"]),
-    (Kind::Socket, &["sk_wait_data", "inet_csk_accept", "unix_stream_read", "unix_stream_data_wait", "__skb_wait"]),
-    (Kind::Send, &["sk_stream_wait", "unix_wait_for_peer"]),
-    (Kind::Child, &["do_wait", "kernel_wait4"]),
-    (Kind::Disk, &["jbd2", "folio_wait", "wait_on_page", "io_schedule", "blk"]),
-    (Kind::Disk, &["submit_bio_wait", "wait_on_buffer", "do_get_write_access"]),
-    (Kind::Memory, &["rwsem_down", "swap"]),
+    (For(Lock), &["futex", "flock", "locks_"]),
+    (For(Timer), &["hrtimer_nanosleep", "do_nanosleep"]),
+    (Poll, &["ep_poll", "do_epoll_wait", "do_sys_poll", "do_poll", "do_select", "poll_schedule"]),
+    (Socket, &["sk_wait_data", "inet_csk_accept", "unix_stream_read", "unix_stream_data_wait", "__skb_wait"]),
+    (For(Network), &["sk_stream_wait", "unix_wait_for_peer"]),
+    (For(Child), &["do_wait", "kernel_wait4"]),
+    (For(Disk), &["jbd2", "folio_wait", "wait_on_page", "io_schedule", "blk"]),
+    (For(Disk), &["submit_bio_wait", "wait_on_buffer", "do_get_write_access"]),
+    (For(Memory), &["rwsem_down", "swap"]),
 ];
 
 fn wait_of_function(function: &str, role: Role) -> Wait {
@@ -255,6 +234,11 @@ mod tests {
         assert_eq!(name(libc::SYS_futex), "futex");
         assert_eq!(name(libc::SYS_pread64), "pread64");
         assert_eq!(name(99_999), "#99999");
+    }
+
+    #[test]
+    fn waits_are_listed_in_their_order() {
+        assert!(Wait::ALL.iter().enumerate().all(|(at, (wait, _))| *wait as usize == at));
     }
 
     #[test]

@@ -27,7 +27,6 @@ struct Side {
     threads: u64,
     wall: f64,
     counters: Counters,
-    thread_cpu: f64,
     after_idle: f64,
     blocked: Waits,
     woken_by_sibling: f64,
@@ -67,7 +66,6 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
         }
         side.threads += 1;
         side.wall += alive;
-        side.thread_cpu += c.on_cpu_s;
         side.add_counters(&c);
         side.after_idle += c.waiting_s * after_idle;
         let blocked = (alive - c.on_cpu_s - c.waiting_s).max(0.0);
@@ -239,13 +237,9 @@ impl Side {
         put("faults.major", self.counters.faults[1] as f64);
         if states {
             put("runqueue_after_idle.seconds", self.after_idle);
-            for wait in Wait::ALL {
-                let key = if wait == Wait::Idle {
-                    "idle.seconds".to_owned()
-                } else {
-                    format!("blocked.{}.seconds", wait.as_str())
-                };
-                put(&key, self.blocked[wait as usize]);
+            for ((wait, name), seconds) in Wait::ALL.into_iter().zip(self.blocked) {
+                let blocked = if wait == Wait::Idle { "" } else { "blocked." };
+                put(&format!("{blocked}{name}.seconds"), seconds);
             }
             put("lock.woken_by_sibling", self.woken_by_sibling);
             put("lock.woken_otherwise", self.woken_otherwise);

@@ -288,7 +288,7 @@ fn every_reading_that_a_cause_needs_is_written_by_an_observer() {
 fn what_observers_write_is_documented() {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/observers.md")).unwrap();
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let waits: Vec<&str> = Wait::ALL.iter().map(|wait| wait.as_str()).collect();
+    let waits: Vec<&str> = Wait::ALL.iter().map(|wait| wait.1).collect();
     let told = |name: &str| {
         text.contains(name) || text.contains(&format!(".{}", last(name))) || waits.iter().any(|w| name.contains(w))
     };
