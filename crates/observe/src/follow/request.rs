@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::leaf::{Chain, Kind, Link, Piece, Side, Whom};
+use super::leaf::{Chain, Kind, Leaf, Link, Piece, Side, Whom};
 use super::served::{AllServed, Served, served};
 use super::sockets::{Act, End, Entry};
 use super::timeline::Doing;
 use super::turns::{Turn, Turns, turns};
-use super::walk::Walker;
+use super::walk::{Walker, put};
 
 /// A request that was followed.
 #[derive(Clone, Debug, PartialEq)]
@@ -219,7 +219,7 @@ impl<'a> Requests<'a> {
         self.at_work(server, (from, given.max(from)), sent.tid, Place { chain: after, ..place }, out);
         let given = given.max(from);
         let answered = answered.unwrap_or(given).clamp(given, turn.end.max(given));
-        w.put(w.side(sent.tid), Kind::Wire, Whom::Nobody, place.chain, (given, answered), out);
+        w.put(sent.tid, Kind::Wire, place.chain, (given, answered), out);
         // A program that asks on behalf of another request reads the answer when it comes round to it.
         let reading = if place.nested > 0 { place.chain.with(Link::Queue) } else { place.chain };
         w.walk(turn.receiver, answered, turn.end, reading, out);
@@ -251,7 +251,7 @@ impl<'a> Requests<'a> {
         };
         let from = self.connecting(turn, handed, chain, out);
         w.walk(turn.sender, from, handed, chain, out);
-        w.put(w.side(turn.sender), Kind::Wire, Whom::Nobody, chain, (handed, arrived), out);
+        w.put(turn.sender, Kind::Wire, chain, (handed, arrived), out);
         arrived.max(turn.begin)
     }
 
@@ -265,9 +265,8 @@ impl<'a> Requests<'a> {
         w.walk(turn.sender, turn.begin, connected, chain, &mut pieces);
         for Piece { start, end, leaf } in pieces {
             let works = matches!(leaf.kind, Kind::User | Kind::Call(_) | Kind::Interrupt(_) | Kind::Cpu | Kind::Memory);
-            let (kind, whom) =
-                if works && leaf.chain == chain { (leaf.kind, leaf.whom) } else { (Kind::Wire, Whom::Nobody) };
-            w.put(leaf.side, kind, whom, chain, (start, end), out);
+            let wire = Leaf { kind: Kind::Wire, whom: Whom::Nobody, chain, ..leaf };
+            put(if works && leaf.chain == chain { leaf } else { wire }, (start, end), out);
         }
         connected
     }
@@ -285,7 +284,7 @@ impl<'a> Requests<'a> {
             .clamp(sent, turn.end.max(sent));
         let kind = if place.nested > 0 { Kind::Peer } else { Kind::NotFollowed };
         w.walk(turn.sender, turn.begin, sent, place.chain, out);
-        w.put(w.side(turn.sender), kind, Whom::Nobody, place.chain, (sent, answered), out);
+        w.put(turn.sender, kind, place.chain, (sent, answered), out);
         w.walk(turn.receiver, answered, turn.end, place.chain.with(Link::Queue), out);
     }
 

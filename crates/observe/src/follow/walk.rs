@@ -41,8 +41,31 @@ pub struct Walker<'a> {
 #[derive(Clone, Copy)]
 struct At {
     tid: i32,
+    side: Side,
     chain: Chain,
     depth: u32,
+}
+
+impl At {
+    /// One piece, if there is time for it.
+    fn put(self, kind: Kind, whom: Whom, span: (u64, u64), out: &mut Vec<Piece>) {
+        put(Leaf { kind, side: self.side, whom, chain: self.chain }, span, out);
+    }
+
+    /// Who sleeps, or waits for a lock: another process is named.
+    fn put_wait(self, kind: Kind, span: (u64, u64), out: &mut Vec<Piece>) {
+        let of_other = self.side == Side::Other && matches!(kind, Kind::Timer | Kind::Lock);
+        self.put(kind, if of_other { Whom::Thread(self.tid) } else { Whom::Nobody }, span, out);
+    }
+}
+
+/// One piece, if there is time for it.
+pub fn put(leaf: Leaf, (start, end): (u64, u64), out: &mut Vec<Piece>) {
+    match out.last_mut() {
+        _ if end <= start => {}
+        Some(last) if last.leaf == leaf && last.end == start => last.end = end,
+        _ => out.push(Piece { start, end, leaf }),
+    }
 }
 
 impl Walker<'_> {
@@ -63,75 +86,72 @@ impl Walker<'_> {
 
     /// Adds the pieces of a thread's time between two times, in order, without a gap.
     pub fn walk(&self, tid: i32, from: u64, to: u64, chain: Chain, out: &mut Vec<Piece>) {
-        self.step(At { tid, chain, depth: 0 }, from, to, out);
+        self.step(At { tid, side: self.side(tid), chain, depth: 0 }, from, to, out);
     }
 
-    /// One piece, if there is time for it.
-    pub fn put(&self, side: Side, kind: Kind, whom: Whom, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
-        if span.1 <= span.0 {
-            return;
-        }
-        let leaf = Leaf { kind, side, whom, chain };
-        match out.last_mut() {
-            Some(last) if last.leaf == leaf && last.end == span.0 => last.end = span.1,
-            _ => out.push(Piece { start: span.0, end: span.1, leaf }),
-        }
+    /// One piece of a thread's time that nobody else had, if there is time for it.
+    pub fn put(&self, tid: i32, kind: Kind, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
+        put(Leaf { kind, side: self.side(tid), whom: Whom::Nobody, chain }, span, out);
+    }
+
+    /// The walk goes on in another thread, from one of whom this one waited for.
+    fn on_in(&self, at: At, tid: i32, link: Link) -> At {
+        At { tid, side: self.side(tid), chain: at.chain.with(link), depth: at.depth + 1 }
     }
 
     fn step(&self, at: At, from: u64, to: u64, out: &mut Vec<Piece>) {
         if to <= from {
             return;
         }
-        let side = self.side(at.tid);
         let spans = self.timelines.between(at.tid, from, to);
         let begins = spans.first().map_or(to, |s| s.start.clamp(from, to));
         self.before_birth(at, from, begins, out);
         for span in spans {
             let (a, b) = (span.start.max(from), span.end.min(to));
-            let whom = if side == Side::Other { Whom::Thread(at.tid) } else { Whom::Nobody };
+            let whom = if at.side == Side::Other { Whom::Thread(at.tid) } else { Whom::Nobody };
             match span.doing {
-                Doing::User => self.put(side, Kind::User, whom, at.chain, (a, b), out),
-                Doing::Call(n) => self.put(side, Kind::Call(n), whom, at.chain, (a, b), out),
-                Doing::Interrupt(kind) => self.put(side, Kind::Interrupt(kind), Whom::Nobody, at.chain, (a, b), out),
-                Doing::Memory(_) => self.put(side, Kind::Memory, whom, at.chain, (a, b), out),
-                Doing::Ready(cpu) => self.ready(at, side, cpu, (a, b), out),
+                Doing::User => at.put(Kind::User, whom, (a, b), out),
+                Doing::Call(n) => at.put(Kind::Call(n), whom, (a, b), out),
+                Doing::Interrupt(kind) => at.put(Kind::Interrupt(kind), Whom::Nobody, (a, b), out),
+                Doing::Memory(_) => at.put(Kind::Memory, whom, (a, b), out),
+                Doing::Ready(cpu) => self.ready(at, cpu, (a, b), out),
                 Doing::Blocked(blocked) => {
                     // A thread that was idle when the request arrived is given it by another one; one that was busy
                     // waits for a lock.
                     let handed = at.depth == 0 && at.chain == Chain::default().with(Link::Queue) && span.start < from;
-                    self.blocked(at, side, &blocked, handed, (a, b), out);
+                    self.blocked(at, &blocked, handed, (a, b), out);
                 }
-                Doing::Silent(wait) => self.waits_on(at, side, wait, (a, b), out),
-                Doing::Unknown => self.put(side, Kind::NotFollowed, Whom::Nobody, at.chain, (a, b), out),
+                Doing::Silent(wait) => self.waits_on(at, wait, (a, b), out),
+                Doing::Unknown => at.put(Kind::NotFollowed, Whom::Nobody, (a, b), out),
             }
         }
         let ends = spans.last().map_or(begins, |s| s.end.min(to));
-        self.put(side, Kind::NotFollowed, Whom::Nobody, at.chain, (ends.max(begins), to), out);
+        at.put(Kind::NotFollowed, Whom::Nobody, (ends.max(begins), to), out);
     }
 
     /// Before a thread was made, its maker had what it works on.
     fn before_birth(&self, at: At, from: u64, birth: u64, out: &mut Vec<Piece>) {
         match self.timelines.makers.get(&at.tid) {
             Some(&maker) if at.depth < DEEPEST && maker != at.tid => {
-                self.step(At { tid: maker, depth: at.depth + 1, ..at }, from, birth, out)
+                self.step(At { tid: maker, side: self.side(maker), depth: at.depth + 1, ..at }, from, birth, out)
             }
-            _ => self.put(self.side(at.tid), Kind::NotFollowed, Whom::Nobody, at.chain, (from, birth), out),
+            _ => at.put(Kind::NotFollowed, Whom::Nobody, (from, birth), out),
         }
     }
 
     /// Waiting for a CPU, by who had it.
-    fn ready(&self, at: At, side: Side, cpu: u16, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn ready(&self, at: At, cpu: u16, span: (u64, u64), out: &mut Vec<Piece>) {
         let mut reached = span.0;
         for (thread, a, b) in self.timelines.running(cpu, span.0, span.1) {
             let whom = if thread == 0 { Whom::Idle } else { self.whom(thread) };
-            self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, a), out);
+            at.put(Kind::Cpu, Whom::Nobody, (reached, a), out);
             match whom {
-                Whom::Server | Whom::Client if side == Side::Server => self.shared(cpu, whom, at.chain, (a, b), out),
-                _ => self.put(side, Kind::Cpu, whom, at.chain, (a, b), out),
+                Whom::Server | Whom::Client if at.side == Side::Server => self.shared(at, cpu, whom, (a, b), out),
+                _ => at.put(Kind::Cpu, whom, (a, b), out),
             }
             reached = b.max(reached);
         }
-        self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, span.1), out);
+        at.put(Kind::Cpu, Whom::Nobody, (reached, span.1), out);
     }
 
     /// Waiting for a CPU that the server or its client has. The thread would run on any of its CPUs that were free: a
@@ -139,20 +159,17 @@ impl Walker<'_> {
     /// CPU has the same part of the wait, and others than these two have the parts of the CPUs that they had. While one
     /// idles, the scheduler has the thread wait where it does, and no neighbour has. The parts follow one another
     /// within the stretch, which is as long as nobody leaves a CPU.
-    fn shared(&self, cpu: u16, whom: Whom, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
-        let beside: Vec<u16> = if self.cpus.contains(&cpu) {
-            self.cpus.iter().copied().filter(|&c| c != cpu).collect()
-        } else {
-            Vec::new()
-        };
+    fn shared(&self, at: At, cpu: u16, whom: Whom, span: (u64, u64), out: &mut Vec<Piece>) {
+        let all = if self.cpus.contains(&cpu) { self.cpus } else { &[] };
+        let beside: Vec<u16> = all.iter().copied().filter(|&c| c != cpu).collect();
         let mut from = span.0;
         while from < span.1 {
             let (others, until) = self.others_on(&beside, from, span.1);
             let each = (until - from) / (beside.len() as u64 + 1);
             let own = until - each * others.len() as u64;
-            self.put(Side::Server, Kind::Cpu, whom, chain, (from, own), out);
-            for (at, tid) in (own..).step_by(each.max(1) as usize).zip(others) {
-                self.put(Side::Server, Kind::Cpu, Whom::Thread(tid), chain, (at, at + each), out);
+            at.put(Kind::Cpu, whom, (from, own), out);
+            for (begin, tid) in (own..).step_by(each.max(1) as usize).zip(others) {
+                at.put(Kind::Cpu, Whom::Thread(tid), (begin, begin + each), out);
             }
             from = until;
         }
@@ -176,42 +193,37 @@ impl Walker<'_> {
         (others, until)
     }
 
-    fn blocked(&self, at: At, side: Side, blocked: &Blocked, handed: bool, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn blocked(&self, at: At, blocked: &Blocked, handed: bool, span: (u64, u64), out: &mut Vec<Piece>) {
         let wait = what_for(blocked);
-        let Some(woken) = blocked.woken else { return self.waits_on(at, side, wait, span, out) };
+        let Some(woken) = blocked.woken else { return self.waits_on(at, wait, span, out) };
         match woken.cause {
-            _ if blocked.memory.is_some() => self.put(side, Kind::Memory, Whom::Nobody, at.chain, span, out),
-            Cause::Arrival(socket) => self.arrival(at, side, socket, woken, span, out),
+            _ if blocked.memory.is_some() => at.put(Kind::Memory, Whom::Nobody, span, out),
+            Cause::Arrival(socket) => self.arrival(at, socket, woken, span, out),
             // A fault that the disk ends is memory's: a page that had to be read.
-            Cause::Disk(_) if wait == Wait::Memory => self.put(side, Kind::Memory, Whom::Nobody, at.chain, span, out),
-            Cause::Disk(io) => self.disk(at, side, io, woken.at, span, out),
-            Cause::Thread if handed => self.woken_by(at, side, Link::Handover, wait, woken, span, out),
+            Cause::Disk(_) if wait == Wait::Memory => at.put(Kind::Memory, Whom::Nobody, span, out),
+            Cause::Disk(io) => self.disk(at, io, woken.at, span, out),
+            Cause::Thread if handed => self.woken_by(at, Link::Handover, wait, woken, span, out),
             // A reader of a Unix socket makes room, and wakes whoever waits at the other end, be it for bytes.
             Cause::Thread | Cause::Interrupt if wait == Wait::Network && self.in_network_call(woken) => {
-                self.woken_by(at, side, Link::Peer, wait, woken, span, out);
+                self.woken_by(at, Link::Peer, wait, woken, span, out);
             }
-            Cause::Thread => self.woken_by(at, side, link(wait), wait, woken, span, out),
+            Cause::Thread => self.woken_by(at, link(wait), wait, woken, span, out),
             Cause::Interrupt => {
                 let kind = match wait {
                     Wait::Timer | Wait::Network | Wait::Lock => Kind::Timer,
                     _ if blocked.uninterruptible => Kind::DiskOther,
                     other => unresolved(other),
                 };
-                self.put(side, kind, whose(at, side, kind), at.chain, span, out);
+                at.put_wait(kind, span, out);
             }
         }
     }
 
     /// A wait that the window's end cut: for a child, what that does; else no event tells how it ended.
-    fn waits_on(&self, at: At, side: Side, wait: Wait, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn waits_on(&self, at: At, wait: Wait, span: (u64, u64), out: &mut Vec<Piece>) {
         match self.busiest_child(at, span).filter(|_| wait == Wait::Child) {
-            Some(child) => self.step(
-                At { tid: child, chain: at.chain.with(Link::Child), depth: at.depth + 1 },
-                span.0,
-                span.1,
-                out,
-            ),
-            None => self.put(side, unresolved(wait), whose(at, side, unresolved(wait)), at.chain, span, out),
+            Some(child) => self.step(self.on_in(at, child, Link::Child), span.0, span.1, out),
+            None => at.put_wait(unresolved(wait), span, out),
         }
     }
 
@@ -254,28 +266,18 @@ impl Walker<'_> {
     }
 
     /// Another thread ended the wait: the path goes on in it.
-    #[expect(clippy::too_many_arguments, reason = "the place of the walk, and what is known of one wake-up")]
-    fn woken_by(
-        &self,
-        at: At,
-        side: Side,
-        link: Link,
-        wait: Wait,
-        woken: Woken,
-        span: (u64, u64),
-        out: &mut Vec<Piece>,
-    ) {
+    fn woken_by(&self, at: At, link: Link, wait: Wait, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
         let until = span.1.min(woken.at);
         if at.depth >= DEEPEST || woken.by == at.tid || !self.timelines.threads.contains_key(&woken.by) {
-            return self.put(side, unresolved(wait), whose(at, side, unresolved(wait)), at.chain, span, out);
+            return at.put_wait(unresolved(wait), span, out);
         }
         if link == Link::Lock && self.idle_client(at, woken.by) {
-            return self.put(side, Kind::Lock, Whom::Nobody, at.chain, span, out);
+            return at.put(Kind::Lock, Whom::Nobody, span, out);
         }
-        let next = At { tid: woken.by, chain: at.chain.with(link), depth: at.depth + 1 };
+        let next = self.on_in(at, woken.by, link);
         let from = if link == Link::Disk { self.idle_worker(next, span.0, until, out) } else { span.0 };
         self.step(next, from, until, out);
-        self.put(side, unresolved(wait), Whom::Nobody, at.chain, (until, span.1), out);
+        at.put(unresolved(wait), Whom::Nobody, (until, span.1), out);
     }
 
     /// A worker of the kernel that ends I/O (a file system's, where it has more to do than to wake who waits) serves
@@ -291,25 +293,21 @@ impl Walker<'_> {
         match (blocked.woken.map(|woken| woken.cause), self.disks.ended_at(span.1)) {
             // Work may be given to a worker whose wake-up is told late, or not at all: what ended right then is what it
             // was given.
-            (None | Some(Cause::Interrupt), Some(io)) => self.disk(at, self.side(at.tid), io, span.1, span, out),
-            (None | Some(Cause::Interrupt), None) => {
-                self.put(self.side(at.tid), Kind::DiskOther, Whom::Nobody, at.chain, span, out)
-            }
-            (Some(_), _) => self.blocked(at, self.side(at.tid), &blocked, false, span, out),
+            (None | Some(Cause::Interrupt), Some(io)) => self.disk(at, io, span.1, span, out),
+            (None | Some(Cause::Interrupt), None) => at.put(Kind::DiskOther, Whom::Nobody, span, out),
+            (Some(_), _) => self.blocked(at, &blocked, false, span, out),
         }
         span.1
     }
 
     /// Whether a chain that began at the server would go on in the load generator.
     fn idle_client(&self, at: At, next: i32) -> bool {
-        self.side(next) == Side::Client && self.side(at.tid) == Side::Server && at.chain != Chain::default()
+        self.side(next) == Side::Client && at.side == Side::Server && at.chain != Chain::default()
     }
 
     /// Whether a chain that began at the server has come to a socket at which it answers.
     fn is_clients(&self, at: At, socket: u64) -> bool {
-        at.chain != Chain::default()
-            && self.side(at.tid) == Side::Server
-            && self.connections.end(socket) == Some(End::Answers)
+        at.chain != Chain::default() && at.side == Side::Server && self.connections.end(socket) == Some(End::Answers)
     }
 
     /// What waiting for a client is to a request that is not that client's.
@@ -331,7 +329,7 @@ impl Walker<'_> {
     }
 
     /// Bytes arrived: the path goes on in their sender, and on the way from there.
-    fn arrival(&self, at: At, side: Side, socket: u64, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn arrival(&self, at: At, socket: u64, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
         let sending = self.connections.peer(socket).and_then(|other| self.sockets.sending(other, woken.at));
         let (sender, sent) = match sending {
             Some(s) if s.begun <= woken.at && woken.at <= s.at => (s.tid, woken.at),
@@ -339,22 +337,22 @@ impl Walker<'_> {
             // A thread of the service that has no request of its own waits for its client, who may be on another
             // machine.
             None if self.is_clients(at, socket) => {
-                return self.put(side, self.idle_kind(at), Whom::Client, at.chain, span, out);
+                return at.put(self.idle_kind(at), Whom::Client, span, out);
             }
             None if self.in_network_call(woken) => (woken.by, woken.at),
-            None => return self.put(side, Kind::Peer, Whom::Nobody, at.chain, span, out),
+            None => return at.put(Kind::Peer, Whom::Nobody, span, out),
         };
         if self.idle_client(at, sender) {
             // The holder of what is waited for had nothing to do itself: it waited for its own client. The server's own
             // thread was idle when the request arrived, and is being woken.
-            return self.put(side, self.idle_kind(at), Whom::Client, at.chain, span, out);
+            return at.put(self.idle_kind(at), Whom::Client, span, out);
         }
         if at.depth >= DEEPEST || sender == at.tid {
-            return self.put(side, Kind::Peer, Whom::Nobody, at.chain, span, out);
+            return at.put(Kind::Peer, Whom::Nobody, span, out);
         }
         let sent = sent.clamp(span.0, span.1);
-        self.step(At { tid: sender, chain: at.chain.with(Link::Peer), depth: at.depth + 1 }, span.0, sent, out);
-        self.put(side, Kind::Wire, Whom::Nobody, at.chain, (sent, span.1), out);
+        self.step(self.on_in(at, sender, Link::Peer), span.0, sent, out);
+        at.put(Kind::Wire, Whom::Nobody, (sent, span.1), out);
     }
 
     /// Whether a thread is the kernel's own. Its I/O may be written on the server's behalf: whose it is no event tells.
@@ -373,30 +371,30 @@ impl Walker<'_> {
 
     /// A device ended the wait: held back, in the queue, in the device (and whose requests that had besides), and what
     /// the file system did after.
-    fn disk(&self, at: At, side: Side, io: Io, woken: u64, span: (u64, u64), out: &mut Vec<Piece>) {
+    fn disk(&self, at: At, io: Io, woken: u64, span: (u64, u64), out: &mut Vec<Piece>) {
         let Some(way) = self.disks.way(io, woken, at.tid) else {
-            return self.put(side, Kind::DiskOther, Whom::Nobody, at.chain, span, out);
+            return at.put(Kind::DiskOther, Whom::Nobody, span, out);
         };
         let clip = |t: u64| t.clamp(span.0, span.1);
         let (submitted, completed) = (clip(way.submitted), clip(way.completed));
         let issued = clip(way.issued.unwrap_or(way.submitted));
-        self.put(side, Kind::DiskHeld, Whom::Nobody, at.chain, (span.0, submitted), out);
+        at.put(Kind::DiskHeld, Whom::Nobody, (span.0, submitted), out);
         let others = |tid: i32| tid != way.by && tid != at.tid && !self.of_kernel(tid);
         if issued > submitted {
             let before = self.disks.before(io.device, submitted, issued, others);
             let whom = before.map_or(Whom::Nobody, |tid| self.whom(tid));
-            self.put(side, Kind::DiskQueue, whom, at.chain, (submitted, issued), out);
+            at.put(Kind::DiskQueue, whom, (submitted, issued), out);
         }
         let mut reached = issued;
         for (from, to, tid) in
             self.disks.beside(io.device, issued, completed, |tid| others(tid) && self.side(tid) != Side::Server)
         {
-            self.put(side, Kind::DiskDevice, Whom::Nobody, at.chain, (reached, from), out);
-            self.put(side, Kind::DiskDevice, self.whom(tid), at.chain, (from, to), out);
+            at.put(Kind::DiskDevice, Whom::Nobody, (reached, from), out);
+            at.put(Kind::DiskDevice, self.whom(tid), (from, to), out);
             reached = to;
         }
-        self.put(side, Kind::DiskDevice, Whom::Nobody, at.chain, (reached, completed), out);
-        self.put(side, Kind::DiskOther, Whom::Nobody, at.chain, (completed, span.1), out);
+        at.put(Kind::DiskDevice, Whom::Nobody, (reached, completed), out);
+        at.put(Kind::DiskOther, Whom::Nobody, (completed, span.1), out);
     }
 }
 
@@ -421,11 +419,6 @@ fn link(wait: Wait) -> Link {
         Wait::Memory => Link::Memory,
         Wait::Network | Wait::Idle | Wait::Timer | Wait::Pipe | Wait::Other => Link::Pipe,
     }
-}
-
-/// Who sleeps, or waits for a lock: another process is named.
-fn whose(at: At, side: Side, kind: Kind) -> Whom {
-    if side == Side::Other && matches!(kind, Kind::Timer | Kind::Lock) { Whom::Thread(at.tid) } else { Whom::Nobody }
 }
 
 /// The leaf of a wait that cannot be followed further.
