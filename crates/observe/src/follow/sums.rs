@@ -51,13 +51,6 @@ pub struct Sums {
     random: u64,
 }
 
-/// A class of requests, by leaf.
-struct Class {
-    /// Nanoseconds by leaf, of each stretch, and of all leaves.
-    stretches: Vec<(Vec<u64>, u64)>,
-    requests: u64,
-}
-
 impl Sums {
     /// Adds a request.
     pub fn add(&mut self, request: Request) {
@@ -120,32 +113,22 @@ impl Sums {
         ((u128::from(self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)) * u128::from(n)) >> 64) as u64
     }
 
-    /// Requests so far.
-    pub fn count(&self) -> u64 {
-        self.latencies.len() as u64
-    }
-
     /// Fills in what a record keeps of the requests.
     pub fn fill(mut self, into: &mut paths::Paths, names: &HashMap<i32, String>) {
         self.latencies.sort_unstable();
-        into.followed = self.count();
+        into.followed = self.latencies.len() as u64;
         into.latency = latency(&self.latencies);
         let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
         self.kept.sort_by_key(|k| k.end);
         self.name(names);
         let [all, middle, slow] =
-            [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX].map(|class| self.shares(&self.class(&class)));
+            [0..=u64::MAX, bounds[0]..=bounds[1], bounds[2]..=u64::MAX].map(|class| self.shares(&class));
         let with_shares = |(id, leaf)| Named { all: all[id], middle: middle[id], slow: slow[id], ..leaf };
         let mut named: Vec<Named> = std::mem::take(&mut self.named).into_iter().enumerate().map(with_shares).collect();
         named.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
         let sum: u64 = self.totals.iter().sum();
-        let not_followed = self
-            .leaves
-            .iter()
-            .zip(&self.totals)
-            .filter(|(l, _)| l.kind == Kind::NotFollowed)
-            .map(|(_, t)| t)
-            .sum::<u64>();
+        let by_leaf = self.leaves.iter().zip(&self.totals);
+        let not_followed: u64 = by_leaf.filter(|(l, _)| l.kind == Kind::NotFollowed).map(|(_, ns)| ns).sum();
         into.not_followed = if sum > 0 { not_followed as f64 / sum as f64 } else { 1.0 };
         into.leaves = bounded(named);
         into.slowest = self.slowest.iter().map(|r| slow_line(r, names)).collect();
@@ -169,11 +152,10 @@ impl Sums {
         }
     }
 
-    /// The requests of these latencies.
-    fn class(&self, latencies: &RangeInclusive<u64>) -> Class {
-        let members: Vec<&Kept> = self.kept.iter().filter(|k| latencies.contains(&k.latency)).collect();
+    /// Stretches of these requests that followed each other: nanoseconds by leaf of each, and of all its leaves.
+    fn stretches(&self, members: &[&Kept]) -> Vec<(Vec<u64>, u64)> {
         let each = members.len().div_ceil(STRETCHES).max(1);
-        let stretches = members
+        members
             .chunks(each)
             .map(|chunk| {
                 let mut by_leaf = vec![0u64; self.named.len()];
@@ -184,24 +166,25 @@ impl Sums {
                 let sum = by_leaf.iter().sum();
                 (by_leaf, sum)
             })
-            .collect();
-        Class { stretches, requests: members.len() as u64 }
+            .collect()
     }
 
-    /// The shares of a class by leaf, with the interval that drawing its stretches again gives.
-    fn shares(&mut self, class: &Class) -> Vec<Share> {
-        let leaves = self.named.len();
-        let n = class.stretches.len();
-        let sum: u64 = class.stretches.iter().map(|s| s.1).sum();
+    /// The shares of the requests of these latencies by leaf, with the interval that drawing their stretches again
+    /// gives.
+    fn shares(&mut self, latencies: &RangeInclusive<u64>) -> Vec<Share> {
+        let members: Vec<&Kept> = self.kept.iter().filter(|k| latencies.contains(&k.latency)).collect();
+        let (requests, stretches) = (members.len() as f64, self.stretches(&members));
+        let (leaves, n) = (self.named.len(), stretches.len());
+        let sum: u64 = stretches.iter().map(|s| s.1).sum();
         if n == 0 || sum == 0 {
             return vec![Share::default(); leaves];
         }
         let mut drawn = vec![Vec::with_capacity(DRAWS); leaves];
         for _ in 0..DRAWS {
             let picks: Vec<usize> = (0..n).map(|_| self.below(n as u64) as usize).collect();
-            let whole: u64 = picks.iter().map(|&p| class.stretches[p].1).sum();
+            let whole: u64 = picks.iter().map(|&p| stretches[p].1).sum();
             for (id, of) in drawn.iter_mut().enumerate() {
-                let part: u64 = picks.iter().map(|&p| class.stretches[p].0[id]).sum();
+                let part: u64 = picks.iter().map(|&p| stretches[p].0[id]).sum();
                 of.push(part as f64 / whole.max(1) as f64);
             }
         }
@@ -210,11 +193,11 @@ impl Sums {
             .enumerate()
             .map(|(id, mut of)| {
                 of.sort_by(f64::total_cmp);
-                let total: u64 = class.stretches.iter().map(|s| s.0[id]).sum();
+                let total: u64 = stretches.iter().map(|s| s.0[id]).sum();
                 let share = total as f64 / sum as f64;
                 let at = |q: f64| of[((of.len() - 1) as f64 * q).round() as usize];
                 Share {
-                    seconds: total as f64 * 1e-9 / class.requests as f64,
+                    seconds: total as f64 * 1e-9 / requests,
                     share,
                     low: at(0.025).min(share),
                     high: at(0.975).max(share),
