@@ -8,7 +8,7 @@ use foldhash::HashMap;
 
 use crate::calls::Wait;
 
-use super::event::{Event, InterruptKind, Io, Left, MemoryWork, What};
+use super::event::{DiskStep, Event, InterruptKind, Io, Left, MemoryWork, What};
 use super::source::Window;
 
 /// Threads of a window that no event concerned, with their processes and what they waited for all the time.
@@ -182,20 +182,15 @@ impl Thread {
     fn runs(&mut self, now: u64, mode_before: Mode) {
         self.resolve(mode_before);
         match self.place {
-            Place::Cpu => {}
             // Its first event in the window: it ran before that.
-            Place::Unknown => self.place = Place::Cpu,
+            Place::Cpu | Place::Unknown => {}
             // No event told that it got a CPU: that one was lost, and with it how long the thread waited.
-            Place::Ready(_) | Place::Blocked { .. } => {
+            Place::Ready(_) | Place::Blocked { .. } | Place::Ended => {
                 self.place = Place::Unknown;
                 self.put(now, None);
-                self.place = Place::Cpu;
-            }
-            Place::Ended => {
-                self.put(now, None);
-                self.place = Place::Cpu;
             }
         }
+        self.place = Place::Cpu;
     }
 
     /// The thread, which is on a CPU, goes from one mode into another.
@@ -222,19 +217,13 @@ impl Thread {
     }
 }
 
-/// The last cause of wake-ups that a CPU has seen.
-#[derive(Clone, Copy)]
-struct Recent {
-    at: u64,
-    cause: Cause,
-}
-
 /// Makes spans of events.
 #[derive(Default)]
 struct Builder {
     start: u64,
     threads: HashMap<i32, Thread>,
-    recent: HashMap<u16, Recent>,
+    /// The last cause of wake-ups that each CPU has seen, and when.
+    recent: HashMap<u16, (u64, Cause)>,
     /// All but the spans.
     made: Timelines,
 }
@@ -277,12 +266,8 @@ impl Builder {
                 self.threads.insert(child, t);
                 self.made.makers.insert(child, e.tid);
             }
-            What::Arrived { socket } => {
-                _ = self.recent.insert(e.cpu, Recent { at: e.time, cause: Cause::Arrival(socket) })
-            }
-            What::Disk { step: super::event::DiskStep::Completed, io } => {
-                self.recent.insert(e.cpu, Recent { at: e.time, cause: Cause::Disk(io) });
-            }
+            What::Arrived { socket } => _ = self.recent.insert(e.cpu, (e.time, Cause::Arrival(socket))),
+            What::Disk { step: DiskStep::Completed, io } => _ = self.recent.insert(e.cpu, (e.time, Cause::Disk(io))),
             What::Memory { work, begin } => {
                 let t = self.thread(e.tid);
                 t.put(e.time, None);
@@ -297,13 +282,7 @@ impl Builder {
                     t.interrupt = begin.then_some(kind);
                 }
             }
-            What::Interrupt { .. }
-            | What::Fault { .. }
-            | What::Sent { .. }
-            | What::Received { .. }
-            | What::State { .. }
-            | What::Ports { .. }
-            | What::Disk { .. } => {}
+            _ => {}
         }
     }
 
@@ -337,12 +316,12 @@ impl Builder {
     }
 
     fn waking(&mut self, e: &Event, who: i32, target: u16) {
-        let recent = self.recent.get(&e.cpu).copied().filter(|r| e.time - r.at < ONE_GO);
+        let recent = self.recent.get(&e.cpu).filter(|(at, _)| e.time - at < ONE_GO).map(|(_, cause)| *cause);
         let cause = match recent {
             // A thread that sends to a socket of this machine delivers the bytes itself, in an interrupt of its own
             // call or (Unix) in it.
-            Some(Recent { cause: Cause::Arrival(socket), .. }) => Cause::Arrival(socket),
-            Some(Recent { cause, .. }) if e.interrupt || e.tid == 0 => cause,
+            Some(Cause::Arrival(socket)) => Cause::Arrival(socket),
+            Some(cause) if e.interrupt || e.tid == 0 => cause,
             _ if e.interrupt || e.tid == 0 => Cause::Interrupt,
             _ => Cause::Thread,
         };
