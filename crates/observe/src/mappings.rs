@@ -27,13 +27,6 @@ const OLD_ENOUGH: u64 = 1_000_000;
 /// Delays that are kept for their median; after that the sums go on alone.
 const MOST_DELAYS: usize = 1_000_000;
 
-/// A mapping that nobody has touched yet.
-#[derive(Clone, Copy, Debug)]
-struct Untouched {
-    length: u64,
-    made: u64,
-}
-
 /// What one process did.
 #[derive(Clone, Debug, Default)]
 struct Counts {
@@ -55,8 +48,8 @@ struct Counts {
 pub struct Mappings {
     /// The call that a thread is in.
     calls: HashMap<i32, (i32, [u64; 2])>,
-    /// By process and first address.
-    untouched: HashMap<i32, BTreeMap<u64, Untouched>>,
+    /// Mappings that nobody has touched yet, by process and first address: their length, and when they were made.
+    untouched: HashMap<i32, BTreeMap<u64, (u64, u64)>>,
     /// Where each process' break is.
     breaks: HashMap<i32, u64>,
     counts: HashMap<i32, Counts>,
@@ -65,8 +58,7 @@ pub struct Mappings {
 
 impl Mappings {
     /// Takes a window's events.
-    pub fn window(&mut self, start: u64, end: u64, events: &[Event]) {
-        debug_assert!(start <= end);
+    pub fn window(&mut self, end: u64, events: &[Event]) {
         // What happened between windows is not known.
         self.calls.clear();
         self.untouched.clear();
@@ -74,8 +66,8 @@ impl Mappings {
         events.iter().for_each(|e| self.event(e));
         for (pid, mappings) in std::mem::take(&mut self.untouched) {
             let counts = self.counts.entry(pid).or_default();
-            for mapping in mappings.values() {
-                if end.saturating_sub(mapping.made) >= OLD_ENOUGH { counts.never += 1 } else { counts.cut += 1 }
+            for (_, made) in mappings.values() {
+                if end.saturating_sub(*made) >= OLD_ENOUGH { counts.never += 1 } else { counts.cut += 1 }
             }
         }
     }
@@ -123,21 +115,19 @@ impl Mappings {
         } else if flags & (POPULATE | LOCKED) != 0 {
             counts.populated += 1;
         } else {
-            counts.mapped += 1;
-            self.untouched.entry(e.pid).or_default().insert(at, Untouched { length, made: e.time });
+            self.made(e, at, length);
         }
+    }
+
+    fn made(&mut self, e: &Event, at: u64, length: u64) {
+        self.counts.entry(e.pid).or_default().mapped += 1;
+        self.untouched.entry(e.pid).or_default().insert(at, (length, e.time));
     }
 
     fn moved(&mut self, e: &Event, to: u64) {
         let before = self.breaks.insert(e.pid, to);
         match before {
-            Some(before) if to > before => {
-                self.counts.entry(e.pid).or_default().mapped += 1;
-                self.untouched
-                    .entry(e.pid)
-                    .or_default()
-                    .insert(before, Untouched { length: to - before, made: e.time });
-            }
+            Some(before) if to > before => self.made(e, before, to - before),
             Some(before) if to < before => self.freed(e.pid, to, before - to),
             _ => {}
         }
@@ -158,21 +148,22 @@ impl Mappings {
 
     fn touched(&mut self, e: &Event, address: u64) {
         let Some(of) = self.untouched.get_mut(&e.pid) else { return };
-        let Some((&start, &mapping)) = of.range(..=address).next_back() else { return };
-        if address - start >= mapping.length {
+        let Some((&start, &(length, made))) = of.range(..=address).next_back() else { return };
+        if address - start >= length {
             return;
         }
         of.remove(&start);
         let counts = self.counts.entry(e.pid).or_default();
         // The break need not lie at a page's edge, whose page may be there already.
-        if address - start < page_bytes() {
-            counts.first += 1;
+        let first = address - start < page_bytes();
+        if first {
+            counts.first += 1
         } else {
-            counts.other += 1;
+            counts.other += 1
         }
-        let delay = e.time.saturating_sub(mapping.made);
+        let delay = e.time.saturating_sub(made);
         for (n, (_, most)) in counts.within.iter_mut().zip(WITHIN) {
-            *n += u64::from(delay <= most && address - start < page_bytes());
+            *n += u64::from(delay <= most && first);
         }
         if counts.delays.len() < MOST_DELAYS {
             counts.delays.push(delay);
@@ -238,7 +229,7 @@ mod tests {
 
         fn totals(&self, end: u64) -> Totals {
             let mut mappings = Mappings::default();
-            mappings.window(0, end, &self.0);
+            mappings.window(end, &self.0);
             mappings.totals(|pid| pid == 7)
         }
     }
@@ -315,7 +306,7 @@ mod tests {
         assert!(made.totals(1 << 30).is_empty());
         made.then(What::Fault { address: 0x10_0000 });
         let mut mappings = Mappings::default();
-        mappings.window(0, 1 << 30, &made.0);
+        mappings.window(1 << 30, &made.0);
         assert_eq!(mappings.totals(|pid| pid == 9)["mappings.anonymous"], 0.0);
     }
 }

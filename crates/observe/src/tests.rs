@@ -143,7 +143,7 @@ fn touched_mapping() -> Mappings {
     let of = |(time, what)| Event { time: time as u64, cpu: 0, interrupt: false, pid: 7, tid: 7, what };
     let events: Vec<Event> = what.into_iter().enumerate().map(of).collect();
     let mut mappings = Mappings::default();
-    mappings.window(0, 1000, &events);
+    mappings.window(1000, &events);
     mappings
 }
 

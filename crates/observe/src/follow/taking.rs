@@ -232,7 +232,7 @@ impl Taking {
         } else {
             let seen = processes_in(&window);
             self.find_parents(&window, &seen);
-            self.mappings.window(window.start, window.end, &window.events);
+            self.mappings.window(window.end, &window.events);
             self.look(&window, &seen, length, population);
             let silent = self.trace(&window, descriptors);
             if self.lately.is_some() && self.kept + window.events.len() > MOST_EVENTS {
