@@ -9,17 +9,42 @@ use fingerpost_sys::procfs::Paths;
 use crate::follow::source::first_pid_namespace;
 use crate::machine::{Totals, add_by_name};
 
-/// The groups as they are at one moment, by path.
-pub struct Groups(BTreeMap<String, Usage>);
+/// Groups as they are at one moment, by path.
+type Groups = BTreeMap<String, Usage>;
 
-impl Groups {
+/// The neighbours of a service, from the moment when it is watched.
+pub struct Neighbours {
+    before: Groups,
+    of_service: HashSet<String>,
+}
+
+impl Neighbours {
+    /// Those of a service of these processes; their groups are looked up while they live.
+    pub fn begin(paths: &Paths, pids: impl IntoIterator<Item = i32>) -> Neighbours {
+        Neighbours { before: usage::all(paths), of_service: pids.into_iter().flat_map(members::groups_of).collect() }
+    }
+
+    /// How they were seen, or why not, and what they used meanwhile.
+    pub fn finish(self, paths: &Paths) -> (&'static str, Totals) {
+        let now = usage::all(paths);
+        if first_pid_namespace().is_err() {
+            let inside = "none: this is inside a container, from which only its own processes and groups are seen; who \
+                          else on the host has the CPU, the disk or the memory is seen from the host";
+            (inside, Totals::new())
+        } else if now.is_empty() {
+            ("none: no control groups are mounted here", Totals::new())
+        } else {
+            ("control groups' counters", self.since(&now))
+        }
+    }
+
     /// What groups but the service's used since: in all, and the largest by path. What is in no group is told by
     /// process.
-    pub fn since(&self, before: &Groups, of_service: &HashSet<String>) -> Totals {
+    fn since(&self, now: &Groups) -> Totals {
         let mut t = Totals::new();
-        let others = || self.0.iter().filter(|(path, _)| path.as_str() != "/" && !of_service.contains(*path));
+        let others = || now.iter().filter(|(path, _)| path.as_str() != "/" && !self.of_service.contains(*path));
         let mut add = |names: (&str, &str), of: fn(&Usage) -> Option<f64>| {
-            let then = |path| before.0.get(path).and_then(of).unwrap_or(0.0);
+            let then = |path| self.before.get(path).and_then(of).unwrap_or(0.0);
             let grown =
                 others().filter_map(|(path, now)| Some((path.as_str(), Some((of(now)? - then(path)).max(0.0)))));
             let all: Vec<_> = grown.collect();
@@ -33,43 +58,6 @@ impl Groups {
         add(("group.memory", "bytes"), |u| u.memory_bytes);
         t
     }
-
-    /// How they were seen, or why not.
-    pub fn source(&self) -> String {
-        match (first_pid_namespace(), self.0.len()) {
-            (Err(_), _) => {
-                "none: this is inside a container, from which only its own processes and groups are seen; who else on \
-                 the host has the CPU, the disk or the memory is seen from the host"
-                    .to_owned()
-            }
-            (Ok(()), 0) => "none: no control groups are mounted here".to_owned(),
-            (Ok(()), _) => "control groups' counters".to_owned(),
-        }
-    }
-}
-
-/// The neighbours of a service, from the moment when it is watched.
-pub struct Neighbours {
-    before: Groups,
-    of_service: HashSet<String>,
-}
-
-impl Neighbours {
-    /// Those of a service of these processes; their groups are looked up while they live.
-    pub fn begin(paths: &Paths, pids: impl IntoIterator<Item = i32>) -> Neighbours {
-        Neighbours {
-            before: Groups(usage::all(paths)),
-            of_service: pids.into_iter().flat_map(members::groups_of).collect(),
-        }
-    }
-
-    /// How they were seen, and what they used meanwhile.
-    pub fn finish(self, paths: &Paths) -> (String, Totals) {
-        let now = Groups(usage::all(paths));
-        let source = now.source();
-        let totals = if source.starts_with("none") { Totals::new() } else { now.since(&self.before, &self.of_service) };
-        (source, totals)
-    }
 }
 
 #[cfg(test)]
@@ -78,14 +66,15 @@ mod tests {
 
     fn groups(of: &[(&str, f64, f64)]) -> Groups {
         let usage = |cpu, disk| Usage { cpu_s: Some(cpu), disk_bytes: Some(disk), memory_bytes: None };
-        Groups(of.iter().map(|(path, cpu, disk)| ((*path).to_owned(), usage(*cpu, *disk))).collect())
+        of.iter().map(|(path, cpu, disk)| ((*path).to_owned(), usage(*cpu, *disk))).collect()
     }
 
     #[test]
     fn what_others_used_is_told_and_the_services_own_is_not() {
         let before = groups(&[("/", 9.0, 9.0), ("/shop", 1.0, 0.0), ("/backup", 1.0, 100.0)]);
         let after = groups(&[("/", 99.0, 99.0), ("/shop", 5.0, 0.0), ("/backup", 3.5, 4196.0), ("/new", 0.5, 0.0)]);
-        let told = after.since(&before, &HashSet::from(["/shop".to_owned()]));
+        let neighbours = Neighbours { before, of_service: HashSet::from(["/shop".to_owned()]) };
+        let told = neighbours.since(&after);
         let expected = [
             ("group.cpu./backup.seconds", 2.5),
             ("group.cpu./new.seconds", 0.5),
@@ -95,18 +84,13 @@ mod tests {
         ];
         assert_eq!(told, expected.map(|(name, value)| (name.to_owned(), value)).into());
         let alone = groups(&[("/", 99.0, 99.0), ("/shop", 5.0, 0.0)]);
-        assert_eq!(
-            alone.since(&before, &HashSet::from(["/shop".to_owned()])),
-            Totals::new(),
-            "what is in no group is not nothing"
-        );
+        assert_eq!(neighbours.since(&alone), Totals::new(), "what is in no group is not nothing");
     }
 
     #[test]
     fn the_machine_is_read_without_a_negative() {
         let paths = Paths::system();
-        let (before, after) = (Groups(usage::all(&paths)), Groups(usage::all(&paths)));
-        assert!(after.since(&before, &HashSet::new()).values().all(|v| *v >= 0.0));
-        assert!(!after.source().is_empty());
+        let (source, totals) = Neighbours::begin(&paths, []).finish(&paths);
+        assert!(totals.values().all(|v| *v >= 0.0) && !source.is_empty());
     }
 }

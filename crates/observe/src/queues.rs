@@ -134,25 +134,18 @@ impl Sampler {
     /// Takes one sample of all connections.
     pub fn sample(&mut self) {
         self.sums.samples += 1;
-        if !self.listeners.ports.is_empty() {
-            let mut sockets = Vec::new();
-            if self.diag.tcp(|s| sockets.push(s)).is_ok() {
-                let doubtful = add_tcp(&mut self.sums, &self.listeners, &sockets);
-                if !doubtful.is_empty() {
-                    let mut received = HashMap::new();
-                    let _ = self.diag.tcp(|s| {
-                        received.insert((s.port, s.peer), s.received);
-                    });
-                    let missing = |d: &&Sent| received.get(&d.to).is_some_and(|r| *r < d.bytes);
-                    self.sums.on_the_way += doubtful.iter().filter(missing).count() as u64;
-                }
+        let (mut tcp, mut unix) = (Vec::new(), Vec::new());
+        if !self.listeners.ports.is_empty() && self.diag.tcp(|s| tcp.push(s)).is_ok() {
+            let doubtful = add_tcp(&mut self.sums, &self.listeners, &tcp);
+            if !doubtful.is_empty() {
+                let mut received = HashMap::new();
+                let _ = self.diag.tcp(|s| _ = received.insert((s.port, s.peer), s.received));
+                let missing = |d: &&Sent| received.get(&d.to).is_some_and(|r| *r < d.bytes);
+                self.sums.on_the_way += doubtful.iter().filter(missing).count() as u64;
             }
         }
-        if !self.listeners.names.is_empty() {
-            let mut sockets = Vec::new();
-            if self.diag.unix(|s| sockets.push(s)).is_ok() {
-                add_unix(&mut self.sums, &self.listeners, &sockets);
-            }
+        if !self.listeners.names.is_empty() && self.diag.unix(|s| unix.push(s)).is_ok() {
+            add_unix(&mut self.sums, &self.listeners, &unix);
         }
     }
 

@@ -176,22 +176,29 @@ impl Prepared {
         let closing = population.clone();
         let closing_pids = servers.clone();
         let window = Arc::new(OpenWindow::default());
-        let stacks = sampled.then(|| begin_stacks(servers.clone(), &stop, &window));
+        let stacks = sampled.then(|| {
+            let servers = servers.clone();
+            begin(&stop, &window, |stop, window| {
+                let sleep = |length| {
+                    let asked = stop.sleep(length);
+                    window.wait(stop);
+                    asked
+                };
+                stacks::watch(servers, sleep)
+            })
+        });
         let (every, share) = how_often(followed, service);
         let (begins, begun_sampling) = mpsc::channel();
-        let how =
-            SocketSampling { every, share, closing: places, begins, window: service.then(|| Arc::clone(&window)) };
-        let sockets = (level != Level::Counting && separate).then(|| begin_sampling(servers, how, &stop));
+        let how = SocketSampling { every, share, closing: places, begins, between_windows: service };
+        let sockets = (level != Level::Counting && separate)
+            .then(|| begin(&stop, &window, move |stop, window| sample_sockets(&servers, how, stop, window)));
         let neighbours = service.then(|| Neighbours::begin(&paths, closing_pids));
         if service && sockets.is_some() {
             // A window that opened now would show requests that wait for the CPU that this has. It has begun, or ended,
             // when nobody sends; on a machine that gives it no CPU for so long, watching begins without.
             let _ = begun_sampling.recv_timeout(FIRST_SAMPLE);
         }
-        let watcher = {
-            let stop = Arc::clone(&stop);
-            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop, &window))
-        };
+        let watcher = begin(&stop, &window, move |stop, window| watch(population, level, taking, begun, stop, window));
         Session {
             begun,
             before,
@@ -224,19 +231,14 @@ fn how_often(followed: bool, service: bool) -> (Duration, f64) {
     }
 }
 
-fn begin_stacks(servers: Vec<i32>, stop: &Arc<Stop>, window: &Arc<OpenWindow>) -> io::Result<JoinHandle<Sampling>> {
+/// Begins a thread that watches until it is told to stop, and may wait for the end of a window.
+fn begin<T: Send + 'static>(
+    stop: &Arc<Stop>,
+    window: &Arc<OpenWindow>,
+    watch: impl FnOnce(&Stop, &OpenWindow) -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
     let (stop, window) = (Arc::clone(stop), Arc::clone(window));
-    let sleep = move |length| {
-        let asked = stop.sleep(length);
-        window.wait(&stop);
-        asked
-    };
-    thread::Builder::new().spawn(move || stacks::watch(servers, sleep))
-}
-
-fn begin_sampling(servers: Vec<i32>, how: SocketSampling, stop: &Arc<Stop>) -> io::Result<JoinHandle<Sockets>> {
-    let stop = Arc::clone(stop);
-    thread::Builder::new().spawn(move || sample_sockets(&servers, how, &stop))
+    thread::Builder::new().spawn(move || watch(&stop, &window))
 }
 
 /// A service that somebody else started.
@@ -355,7 +357,7 @@ fn threads_observation(watched: &mut Watched, totals: Totals) -> Observation {
 
 fn neighbours_observation(neighbours: Neighbours, paths: &Paths) -> Observation {
     let (source, totals) = neighbours.finish(paths);
-    observation("neighbours", &source, totals)
+    observation("neighbours", source, totals)
 }
 
 fn delays_observation(delays: Result<Totals, String>) -> Observation {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fingerpost_record::Series;
@@ -38,7 +38,7 @@ pub(super) struct SocketSampling {
     /// Dropped when the first sample was taken, which costs the most.
     pub(super) begins: Sender<()>,
     /// To take samples outside of windows.
-    pub(super) window: Option<Arc<OpenWindow>>,
+    pub(super) between_windows: bool,
 }
 
 /// Tells the observers' threads to end, and lets them sleep until then.
@@ -217,8 +217,8 @@ fn jittered(pause: Duration) -> Duration {
 
 /// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its
 /// share of a CPU.
-pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) -> Sockets {
-    let SocketSampling { every, share, closing, begins, window } = how;
+pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop, window: &OpenWindow) -> Sockets {
+    let SocketSampling { every, share, closing, begins, between_windows } = how;
     let mut sampler = Sampler::find(servers.iter().copied(), closing.as_ref())?;
     let mut sample = || {
         let cost = thread_cpu_seconds();
@@ -228,7 +228,9 @@ pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) 
     let mut pause = sample();
     drop(begins);
     while !stop.sleep(pause) {
-        window.iter().for_each(|window| window.wait(stop));
+        if between_windows {
+            window.wait(stop);
+        }
         pause = sample();
     }
     Ok((sampler.finish(), thread_cpu_seconds()))
