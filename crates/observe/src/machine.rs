@@ -295,11 +295,7 @@ fn processes(paths: &Paths) -> Processes {
 pub fn limits(paths: &Paths, groups: &Hierarchies) -> Totals {
     let limits = groups.limits();
     let mut t = Totals::new();
-    let mut put = |name: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            t.insert(name.to_owned(), value);
-        }
-    };
+    let mut put = |name: &str, value: Option<f64>| t.extend(value.map(|value| (name.to_owned(), value)));
     put("cgroup.cpu_quota.cpus", limits.cpu_quota);
     put("cgroup.cpu_weight", limits.cpu_weight.map(|w| w as f64));
     // A weight says nothing without the version that it is of: the usual one is 1024 of version 1 and 100 of version 2.

@@ -129,15 +129,13 @@ impl Recorded {
 
     /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
     fn inherited(&self, pid: i32) -> Option<Side> {
-        let mut at = pid;
-        for _ in 0..16 {
-            if let Some(role) = self.roles.get(&at) {
-                return Some(side(*role));
-            }
-            at = *self.parents.get(&at)?;
-        }
-        None
+        inherited(pid, &self.parents, |pid| Some(side(*self.roles.get(&pid)?)))
     }
+}
+
+/// What is known of a process, else of the nearest of its ancestors of which anything is.
+pub(super) fn inherited<T>(pid: i32, parents: &HashMap<i32, i32>, known: impl Fn(i32) -> Option<T>) -> Option<T> {
+    std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(16).find_map(known)
 }
 
 /// What following gave.

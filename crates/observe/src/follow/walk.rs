@@ -71,17 +71,9 @@ pub fn put(leaf: Leaf, (start, end): (u64, u64), out: &mut Vec<Piece>) {
 impl Walker<'_> {
     /// The side of a thread. One that was made within the window belongs to its maker's, until it is known better.
     pub fn side(&self, tid: i32) -> Side {
-        let mut tid = tid;
-        for _ in 0..8 {
-            if let Some(side) = self.timelines.processes.get(&tid).and_then(|pid| self.sides.get(pid)) {
-                return *side;
-            }
-            match self.timelines.makers.get(&tid) {
-                Some(&maker) => tid = maker,
-                None => break,
-            }
-        }
-        Side::Other
+        let known = |tid: i32| self.sides.get(self.timelines.processes.get(&tid)?).copied();
+        let makers = std::iter::successors(Some(tid), |tid| self.timelines.makers.get(tid).copied());
+        makers.take(8).find_map(known).unwrap_or(Side::Other)
     }
 
     /// Adds the pieces of a thread's time between two times, in order, without a gap.

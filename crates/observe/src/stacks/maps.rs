@@ -31,19 +31,21 @@ pub fn parse(text: &str) -> Vec<Mapping> {
 
 fn mapping(line: &str) -> Option<Mapping> {
     // `7f01-7f02 r-xp 00001000 fd:01 1234     /usr/lib/x.so`
-    let mut rest = line;
-    let mut field = || {
-        let (field, after) = rest.split_once(' ').unwrap_or((rest, ""));
-        rest = after;
-        (!field.is_empty()).then_some(field)
-    };
+    let mut fields = line.splitn(6, ' ');
+    let mut field = || fields.next().filter(|field| !field.is_empty());
     let (range, rights, offset, device, inode) = (field()?, field()?, field()?, field()?, field()?);
     let (start, end) = range.split_once('-')?;
     let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
     let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
     (rights.contains('x') && start < end).then_some(())?;
     let file = (device.to_owned(), inode.parse().ok()?);
-    Some(Mapping { start, end, offset: hexadecimal(offset)?, file, name: rest.trim_start().to_owned() })
+    Some(Mapping {
+        start,
+        end,
+        offset: hexadecimal(offset)?,
+        file,
+        name: fields.next().unwrap_or_default().trim_start().to_owned(),
+    })
 }
 
 /// The mapping that an address lies in.
