@@ -159,7 +159,7 @@ fn stretch(
 ) -> Result<(Instant, Instant), String> {
     let gap = Instant::now() + GAP;
     // Opened before it begins, as the labs do it.
-    let prepared = level.map(|level| Prepared::with(level, events.take()));
+    let prepared = level.map(|level| Prepared::new(level, events.take()));
     thread::sleep(gap.saturating_duration_since(Instant::now()));
     let from = Instant::now();
     let session = prepared.map(|prepared| prepared.attach(subjects, known));

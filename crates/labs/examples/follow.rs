@@ -49,5 +49,5 @@ fn follow(servers: &str, clients: &str, seconds: f64) -> Result<serde_json::Valu
     for window in &windows {
         follower.window(window, &Default::default(), &[], Requested::ByClients);
     }
-    Ok(serde_json::json!(follower.finish(source.describe())))
+    Ok(serde_json::json!(follower.finish(source.about().described.clone())))
 }

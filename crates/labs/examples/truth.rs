@@ -146,7 +146,7 @@ fn follow(mut follower: Follower, source: &dyn Source, window: &mut Window, stam
     let turns: Vec<(i32, u64, u64)> = stamps.iter().map(|s| (s.tid, s.start, s.end)).collect();
     follower.learn(window);
     follower.window(window, &Default::default(), &turns, Requested::ByClients);
-    follower.finish(source.describe())
+    follower.finish(source.about().described.clone())
 }
 
 /// The server's entries of the requests that the client stamped, summed up; and how many have none.

@@ -200,7 +200,7 @@ fn observe(
     // Among many threads that all want a CPU an observer would come to its work when that is over. Where the user may
     // not have a higher priority, it goes without.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
-    let prepared = Prepared::with(level, open);
+    let prepared = Prepared::new(level, open);
     let _ = ready.send(());
     let wait = |time| matches!(told.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
     if told.recv().is_err() {

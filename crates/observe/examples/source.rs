@@ -41,7 +41,7 @@ fn main() {
 
 fn cost(rounds: u32) -> Result<(), String> {
     for _ in 0..rounds {
-        let (perf, bpf) = (Perf::open(MOST_EVENTS)?.event_cost(), Bpf::open(MOST_EVENTS)?.event_cost());
+        let (perf, bpf) = (Perf::open(MOST_EVENTS)?.about().event_cost, Bpf::open(MOST_EVENTS)?.about().event_cost);
         println!("{:.1} {:.1}", perf * 1e9, bpf * 1e9);
     }
     Ok(())
@@ -61,7 +61,7 @@ fn pause(source: Box<dyn Source>) -> Result<(), String> {
     while !OVER.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    println!("0 0 0 {}", source.cpus());
+    println!("0 0 0 {}", source.about().cpus);
     Ok(())
 }
 

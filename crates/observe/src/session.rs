@@ -71,7 +71,7 @@ pub struct Events(Box<dyn Source + Send>);
 /// Opens the kernel's events, unless they are open already.
 fn open(events: Option<Events>) -> Result<Taking, String> {
     let source = events.map_or_else(|| source::open(MOST_EVENTS), |events| Ok(events.0))?;
-    let pace = Pace::new(COST_SHARE, source.cpus(), source.event_cost());
+    let pace = Pace::new(COST_SHARE, source.about().cpus, source.about().event_cost);
     Ok(Taking::new(source, pace))
 }
 
@@ -108,13 +108,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Opens what this level needs, switched off.
-    pub fn new(level: Level) -> Prepared {
-        Prepared::with(level, None)
-    }
-
-    /// As [`Prepared::new`], with the events of a pass before where there are any.
-    pub fn with(level: Level, events: Option<Events>) -> Prepared {
+    /// Opens what this level needs, switched off; the events of a pass before are taken where there are any.
+    pub fn new(level: Level, events: Option<Events>) -> Prepared {
         let cost = thread_cpu_seconds();
         let taking = (level == Level::Tracing).then(|| open(events));
         Prepared { level, taking, cost: thread_cpu_seconds() - cost }
@@ -163,7 +158,7 @@ impl Prepared {
             taking.prepare(known);
         }
         let Prepared { level, taking, cost: prepared } = self;
-        let places = taking.as_ref().and_then(|t| t.as_ref().ok()?.closing()).filter(|_| service);
+        let places = taking.as_ref().and_then(|t| t.as_ref().ok()?.about().closing.clone()).filter(|_| service);
         let followed = matches!(taking, Some(Ok(_)));
         let cost = thread_cpu_seconds();
         let stop = Arc::new(Stop::default());
@@ -279,7 +274,7 @@ impl Told {
 impl Session {
     /// Attaches at once: [`Prepared::new`] and [`Prepared::attach`].
     pub fn attach(subjects: &Subjects, level: Level) -> Session {
-        Prepared::new(level).attach(subjects, Known::default())
+        Prepared::new(level, None).attach(subjects, Known::default())
     }
 
     /// Detaches and tells what was seen. The workload's name and parameters are for the caller to fill in ([`label`]).

@@ -6,7 +6,7 @@ pub(crate) use flow::first_pid_namespace;
 pub mod perf;
 mod wanted;
 mod window;
-pub use window::{Source, Window};
+pub use window::{About, Source, Window};
 
 /// The kernel's events by programs in the kernel, or by perf's rings where those are not allowed. On Linux 6.18 perf
 /// loses what happens while a CPU idles (interrupts, wake-ups, the switch to the thread that was woken), up to four in

@@ -7,7 +7,6 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::affinity;
-use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::sample;
 use fingerpost_sys::stamps::{Stamp, Stamps};
@@ -16,7 +15,8 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 use super::answering::{Answerers, Answering, AtOnce};
 use super::event::{Event, What};
 use super::pace::Pace;
-use super::source::{Source, Window};
+use super::source::{About, Source, Window};
+use super::taken::inherited;
 pub use super::taken::{FollowedService, Recorded};
 pub use super::timeline::Silent;
 use crate::calls::{Fd, Role};
@@ -172,14 +172,9 @@ impl Taking {
         }
     }
 
-    /// How the events are had, in words.
-    pub fn describe(&self) -> String {
-        self.source.describe()
-    }
-
-    /// What counts closed connections, where the source has it.
-    pub fn closing(&self) -> Option<Places> {
-        self.source.closing().cloned()
+    /// How the events are had.
+    pub fn about(&self) -> &About {
+        self.source.about()
     }
 
     /// Takes one window. `wait` sleeps, and returns true when the end was asked for. Returns how long to pause before
@@ -299,7 +294,7 @@ impl Taking {
             self.groups.entry(pid).or_insert_with(|| members::group_of(pid).unwrap_or_default());
         }
         let AtOnce { latencies, cut, cut_after } = answerers.look(window, |pid| ours.contains(&pid));
-        let p99 = latencies.get((latencies.len() * 99 / 100).min(latencies.len().saturating_sub(1))).copied();
+        let p99 = latencies.get(latencies.len() * 99 / 100).copied();
         if !latencies.is_empty() || cut > 0 {
             self.pace.learn_cut(cut_after);
             self.pace.learn(open, p99, latencies.len() as u64, cut);
@@ -311,7 +306,7 @@ impl Taking {
     fn learn(&mut self, open: Duration, turns: &[Stamp]) {
         let mut latencies: Vec<u64> = turns.iter().map(|t| t.end.saturating_sub(t.start)).collect();
         latencies.sort_unstable();
-        let p99 = latencies.get((latencies.len() * 99 / 100).min(latencies.len().saturating_sub(1))).copied();
+        let p99 = latencies.get(latencies.len() * 99 / 100).copied();
         let connections: HashSet<(i32, u32)> = turns.iter().map(|t| (t.tid, t.connection)).collect();
         if !turns.is_empty() {
             self.pace.learn(open, p99.map(Duration::from_nanos), turns.len() as u64, connections.len() as u64);
@@ -362,17 +357,7 @@ impl Taking {
         let root = population.role_of_root(self.own);
         let role = |pid: i32| population.roles.get(&pid).copied().or_else(|| root.filter(|_| pid == self.own));
         // The nearest ancestor that was looked for says whose a process is, as of requests.
-        let ours = |pid: i32| -> bool {
-            let mut at = pid;
-            for _ in 0..16 {
-                match (role(at), self.parents.get(&at)) {
-                    (Some(role), _) => return role != Role::Client,
-                    (None, Some(parent)) => at = *parent,
-                    (None, None) => return false,
-                }
-            }
-            false
-        };
+        let ours = |pid: i32| inherited(pid, &self.parents, role).is_some_and(|role| role != Role::Client);
         self.mappings.totals(|pid| pid != self.own && ours(pid))
     }
 
@@ -408,7 +393,7 @@ impl Taking {
             service: self.answerers.as_ref().map(Answerers::ends),
             cpus: if self.answerers.is_some() { allowed_to_all(population) } else { Vec::new() },
             groups: others.map(|(&pid, group)| (pid, members::short(group))).collect(),
-            source: self.source.describe(),
+            source: self.source.about().described.clone(),
             roles: population.roles.clone(),
             parents: parents.chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent))).collect(),
             first: population.first(),
@@ -419,7 +404,7 @@ impl Taking {
             lost: self.lost,
             torn: self.torn,
             spent: self.spent,
-            event_cost: self.source.event_cost(),
+            event_cost: self.source.about().event_cost,
         }
     }
 

@@ -122,7 +122,7 @@ pub(super) fn watch(
     let mut descriptors = Descriptors::default();
     let (mut taking, mut source) = match taking {
         Some(Ok(taking)) => {
-            let source = taking.describe();
+            let source = taking.about().described.clone();
             (Some(taking), source)
         }
         Some(Err(why)) => (None, format!("/proc sampling ({why})")),

@@ -60,7 +60,7 @@ pub fn explain(target: Target, args: &Args, began: Instant, hold: Option<&[i32]>
     let (writer, trouble) = open_writer(args.output.as_deref(), &run)?;
     trouble.iter().chain(&target.notes).for_each(|sentence| say(sentence));
     let (lately, latest) = args.live.then(channel).unzip();
-    let session = Prepared::new(args.level()).attach_service(&target.service, Some(length), lately);
+    let session = Prepared::new(args.level(), None).attach_service(&target.service, Some(length), lately);
     let attached = began.elapsed();
     let progress = Progress::start("watching the service", length, progressing);
     let Told { mut observations, recorded, refused, sampled, .. } = std::thread::scope(|threads| {

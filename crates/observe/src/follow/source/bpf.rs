@@ -15,7 +15,7 @@ use fingerpost_sys::trace::monotonic_ns;
 
 use super::flow::{self, Flow, Names};
 use super::wanted::Kind;
-use super::window::{Source, Window};
+use super::window::{About, Source, Window};
 
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;
@@ -34,9 +34,7 @@ pub struct Bpf {
     /// Ports of the sockets that this window has told of.
     ports: HashMap<u64, (u16, u16)>,
     most_events: usize,
-    missing: Vec<&'static str>,
-    event_cost: f64,
-    closing: Option<Places>,
+    about: About,
 }
 
 impl Bpf {
@@ -55,6 +53,11 @@ impl Bpf {
         let stay = own.iter().filter(|named| seldom(named)).count();
         let event_cost = calibrate(&btf, &cpus)?;
         let programs = Programs::load(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
+        let mut described = "programs in the kernel (eBPF)".to_owned();
+        if !missing.is_empty() {
+            described += &format!(", without {}", missing.join(", "));
+        }
+        let about = About { described, cpus: programs.cpus(), event_cost, closing: Places::of(&btf) };
         Ok(Bpf {
             programs,
             stay,
@@ -62,9 +65,7 @@ impl Bpf {
             names: Names::default(),
             ports: HashMap::new(),
             most_events,
-            missing,
-            event_cost,
-            closing: Places::of(&btf),
+            about,
         })
     }
 }
@@ -92,20 +93,8 @@ impl Flow for Bpf {
 }
 
 impl Source for Bpf {
-    fn describe(&self) -> String {
-        let mut text = "programs in the kernel (eBPF)".to_owned();
-        if !self.missing.is_empty() {
-            text += &format!(", without {}", self.missing.join(", "));
-        }
-        text
-    }
-
-    fn cpus(&self) -> usize {
-        self.programs.cpus()
-    }
-
-    fn event_cost(&self) -> f64 {
-        self.event_cost
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window> {
@@ -125,10 +114,6 @@ impl Source for Bpf {
         }
         flow::close(&mut window, &mut self.names);
         Ok(window)
-    }
-
-    fn closing(&self) -> Option<&Places> {
-        self.closing.as_ref()
     }
 
     fn rest(&mut self) {

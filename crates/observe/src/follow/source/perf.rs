@@ -11,7 +11,7 @@ use fingerpost_sys::tracefs::{self, Tracepoint};
 use self::layout::Decoder;
 use super::flow::{self, Flow, Names};
 use super::wanted::{Kind, WANTED, Wanted};
-use super::window::{Source, Window};
+use super::window::{About, Source, Window};
 
 /// Bytes of the shortest record: what bounds the events that a ring may hold.
 const LEAST_RECORD_BYTES: usize = 48;
@@ -21,8 +21,7 @@ pub struct Perf {
     decoder: Decoder,
     names: Names,
     most_events: usize,
-    missing: Vec<&'static str>,
-    event_cost: f64,
+    about: About,
 }
 
 impl Perf {
@@ -37,9 +36,14 @@ impl Perf {
         let found = tracefs::find(&names)?;
         let mut decoder = Decoder::new(flow::partitions());
         let (points, missing) = resolve(&found, &mut decoder, &flow::own_threads())?;
-        let call_cost = calibrate(&found)?;
+        let event_cost = calibrate(&found)?;
         let rings = Rings::open(&points, flow::ring_bytes(flow::cpus()?.len())).map_err(refused)?;
-        Ok(Perf { rings, decoder, names: Names::default(), most_events, missing, event_cost: call_cost })
+        let mut described = "perf tracepoints".to_owned();
+        if !missing.is_empty() {
+            described += &format!(" (this kernel lacks {})", missing.join(", "));
+        }
+        let about = About { described, cpus: rings.cpus(), event_cost, closing: None };
+        Ok(Perf { rings, decoder, names: Names::default(), most_events, about })
     }
 }
 
@@ -64,20 +68,8 @@ impl Flow for Perf {
 }
 
 impl Source for Perf {
-    fn describe(&self) -> String {
-        let mut text = "perf tracepoints".to_owned();
-        if !self.missing.is_empty() {
-            text += &format!(" (this kernel lacks {})", self.missing.join(", "));
-        }
-        text
-    }
-
-    fn cpus(&self) -> usize {
-        self.rings.cpus()
-    }
-
-    fn event_cost(&self) -> f64 {
-        self.event_cost
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window> {

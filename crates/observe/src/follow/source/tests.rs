@@ -214,9 +214,9 @@ fn full_window_of(source: &mut dyn Source) {
         loop {
             let w = source.window(Duration::from_secs(30), &mut sleep).unwrap();
             // More than the rings hold: an event is at least 40 bytes there.
-            if w.lost == 0 && w.events.len() * 40 > source.cpus() * RING_BYTES {
+            if w.lost == 0 && w.events.len() * 40 > source.about().cpus * RING_BYTES {
                 // Enough, and what the rings may have held besides: others are busy too.
-                let most = 700_000 + source.cpus() * RING_BYTES / 32;
+                let most = 700_000 + source.about().cpus * RING_BYTES / 32;
                 assert!(w.events.len() < most && w.end - w.start < 30_000_000_000, "{} events", w.events.len());
                 return;
             }
@@ -259,9 +259,9 @@ fn own_calls_of(source: &mut dyn Source) {
         window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Switch { .. })),
         "its switches tell who had the CPU"
     );
-    let cost = source.event_cost();
+    let cost = source.about().event_cost;
     assert!(cost > 10e-9 && cost < 20e-6, "{cost}");
-    assert!(source.describe().contains("perf") || source.describe().contains("eBPF"));
+    assert!(source.about().described.contains("perf") || source.about().described.contains("eBPF"));
 }
 
 #[test]

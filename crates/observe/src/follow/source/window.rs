@@ -31,17 +31,25 @@ impl Window {
     }
 }
 
-/// Something that has events.
-pub trait Source {
+/// What is known of a source as long as it is open.
+#[derive(Clone, Debug)]
+pub struct About {
     /// How the events are had, in words, for the record.
-    fn describe(&self) -> String;
-
+    pub described: String,
     /// CPUs whose events it has.
-    fn cpus(&self) -> usize;
-
+    pub cpus: usize,
     /// CPU seconds that an event costs the thread that causes it: measured, or what is usual where nothing could be
     /// measured.
-    fn event_cost(&self) -> f64;
+    pub event_cost: f64,
+    /// What counts the connections that close, whether a window is open or not; nothing where the source has no
+    /// programs in the kernel.
+    pub closing: Option<Places>,
+}
+
+/// Something that has events.
+pub trait Source {
+    /// What is known of it.
+    fn about(&self) -> &About;
 
     /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end
     /// was asked for.
@@ -49,12 +57,6 @@ pub trait Source {
     /// # Errors
     /// What the kernel said.
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window>;
-
-    /// What counts the connections that close, whether a window is open or not; nothing where the source has no
-    /// programs in the kernel.
-    fn closing(&self) -> Option<&Places> {
-        None
-    }
 
     /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`]
     /// itself, as it takes the kernel some milliseconds, after which a process that the window showed may be gone.
