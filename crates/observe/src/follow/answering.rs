@@ -157,10 +157,8 @@ impl Answerers {
 
     /// Where the service listens, and what was learned so far.
     pub fn ends(&self) -> Ends {
-        (
-            self.answering.ports.clone(),
-            self.known.iter().filter(|(_, answers)| **answers).map(|(&socket, _)| socket).collect(),
-        )
+        let answer = self.known.iter().filter(|(_, answers)| **answers).map(|(&socket, _)| socket);
+        (self.answering.ports.clone(), answer.collect())
     }
 
     /// Looks through a window that has just ended. `ours` says whether a process is the service's.
@@ -241,10 +239,9 @@ fn at_once(window: &Window, ours: impl Fn(i32) -> bool) -> AtOnce {
         match state.latency() {
             Some(latency) => found.latencies.push(latency),
             None => {
-                let under_way =
-                    state.answered.unwrap_or(window.end).saturating_sub(state.arrived.unwrap_or(window.start));
+                let (from, to) = (state.arrived.unwrap_or(window.start), state.answered.unwrap_or(window.end));
                 found.cut += 1;
-                found.cut_after = found.cut_after.max(Duration::from_nanos(under_way));
+                found.cut_after = found.cut_after.max(Duration::from_nanos(to.saturating_sub(from)));
             }
         }
     }

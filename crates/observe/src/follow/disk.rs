@@ -110,7 +110,7 @@ impl Disks {
 
     /// The request that ended right before a time.
     pub fn ended_at(&self, at: u64) -> Option<Io> {
-        let last = self.ended.partition_point(|e| e.0 <= at).checked_sub(1).map(|i| self.ended[i])?;
+        let last = self.ended[..self.ended.partition_point(|e| e.0 <= at)].last()?;
         (at - last.0 <= GIVEN).then_some(last.1)
     }
 

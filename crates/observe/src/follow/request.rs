@@ -42,7 +42,7 @@ pub struct Requests<'a> {
 }
 
 /// What one step of a path belongs to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Place {
     chain: Chain,
     nested: u32,
@@ -90,22 +90,21 @@ impl<'a> Requests<'a> {
         }
     }
 
+    /// All that happened at a socket.
+    fn log(&self, socket: u64) -> &[Entry] {
+        self.walker.sockets.between(socket, 0, u64::MAX)
+    }
+
     /// The side of who uses a socket.
     fn side_of(&self, socket: u64) -> Option<Side> {
-        user(self.walker.sockets.between(socket, 0, u64::MAX)).map(|tid| self.walker.side(tid))
+        user(self.log(socket)).map(|tid| self.walker.side(tid))
     }
 
     /// Of a socket of the service whose making was not seen: whether it has another port than those at which the
     /// service listens, or sent something before anything arrived.
     fn has_other_port_or_speaks_first(&self, socket: u64) -> bool {
-        let first = || {
-            self.walker
-                .sockets
-                .between(socket, 0, u64::MAX)
-                .iter()
-                .find(|e| matches!(e.act, Act::Arrived | Act::Sent(_)))
-        };
-        self.walker.connections.has_other_port(socket) || matches!(first().map(|e| e.act), Some(Act::Sent(_)))
+        let mut acts = self.log(socket).iter().map(|e| e.act).filter(|act| matches!(act, Act::Arrived | Act::Sent(_)));
+        self.walker.connections.has_other_port(socket) || matches!(acts.next(), Some(Act::Sent(_)))
     }
 
     /// The requests that anybody made at the service, as its own sockets show them, one after the other in the order of
@@ -136,20 +135,14 @@ impl<'a> Requests<'a> {
         let w = self.walker;
         let other = w.connections.peer(s.socket);
         let arrivals = other.map_or(&[][..], |other| w.sockets.between(other, s.sending, s.end));
-        arrivals.iter().rev().find(|e| e.act == Act::Arrived).map_or(s.end, |e| e.at).max(s.read)
+        arrivals.iter().rfind(|e| e.act == Act::Arrived).map_or(s.end, |e| e.at).max(s.read)
     }
 
     /// The path of a request from its arrival: behind others until it is read, then at work until its answer is given.
     fn served(&self, s: &Served, end: u64) -> Request {
         let mut pieces = Vec::new();
         self.walker.walk(s.reader, s.begin, s.read, Chain::default().with(Link::Queue), &mut pieces);
-        self.at_work(
-            Some(s.socket),
-            (s.read, end),
-            s.writer,
-            Place { chain: Chain::default(), nested: 0 },
-            &mut pieces,
-        );
+        self.at_work(Some(s.socket), (s.read, end), s.writer, Place::default(), &mut pieces);
         Request { begin: s.begin, end, pieces }
     }
 
@@ -175,7 +168,7 @@ impl<'a> Requests<'a> {
         found.sort_by_key(|t| (t.end, t.begin));
         for turn in &found {
             let mut pieces = Vec::new();
-            self.turn(turn, Place { chain: Chain::default(), nested: 0 }, &mut pieces);
+            self.turn(turn, Place::default(), &mut pieces);
             take(Request { begin: turn.begin, end: turn.end, pieces });
         }
         cut_here
@@ -208,10 +201,8 @@ impl<'a> Requests<'a> {
         let after = if place.nested > 0 { place.chain.with(Link::Peer) } else { place.chain };
         let reached = self.sending(turn, arrived, place.chain, out);
         w.walk(read.tid, reached, read.at.max(reached), after.with(Link::Queue), out);
-        let mut answered = None;
-        for e in w.sockets.between(turn.socket, read.at, turn.end).iter().filter(|e| e.act == Act::Arrived) {
-            answered = Some(e.at);
-        }
+        let entries = w.sockets.between(turn.socket, read.at, turn.end);
+        let answered = entries.iter().rfind(|e| e.act == Act::Arrived).map(|e| e.at);
         // On this machine the answer arrives within the call that sends it.
         let given = answered.filter(|&at| at >= sent.begun && at <= sent.at).unwrap_or(sent.at).min(turn.end);
         let from = read.at.max(reached);
@@ -238,13 +229,8 @@ impl<'a> Requests<'a> {
     /// The client sends: until the request has arrived. Returns until when that is told.
     fn sending(&self, turn: &Turn, arrived: u64, chain: Chain, out: &mut Vec<Piece>) -> u64 {
         let w = self.walker;
-        let sent = w
-            .sockets
-            .between(turn.socket, turn.begin, turn.end)
-            .iter()
-            .find(|e| matches!(e.act, Act::Sent(_)))
-            .copied();
-        let handed = match sent {
+        let mut entries = w.sockets.between(turn.socket, turn.begin, turn.end).iter();
+        let handed = match entries.find(|e| matches!(e.act, Act::Sent(_))) {
             Some(s) if s.begun <= arrived && arrived <= s.at => arrived,
             Some(s) => s.at.min(arrived),
             None => arrived,
@@ -276,12 +262,8 @@ impl<'a> Requests<'a> {
         let w = self.walker;
         let entries = w.sockets.between(turn.socket, turn.begin, turn.end);
         let sent = entries.iter().find(|e| matches!(e.act, Act::Sent(_))).map_or(turn.begin, |e| e.at);
-        let answered = entries
-            .iter()
-            .rev()
-            .find(|e| e.act == Act::Arrived)
-            .map_or(turn.end, |e| e.at)
-            .clamp(sent, turn.end.max(sent));
+        let answered = entries.iter().rfind(|e| e.act == Act::Arrived).map_or(turn.end, |e| e.at);
+        let answered = answered.clamp(sent, turn.end.max(sent));
         let kind = if place.nested > 0 { Kind::Peer } else { Kind::NotFollowed };
         w.walk(turn.sender, turn.begin, sent, place.chain, out);
         w.put(turn.sender, kind, place.chain, (sent, answered), out);
@@ -291,8 +273,7 @@ impl<'a> Requests<'a> {
     /// The server has the request: its thread's time, but for the turns that it makes itself for this request.
     fn at_work(&self, server: Option<u64>, span: (u64, u64), tid: i32, place: Place, out: &mut Vec<Piece>) {
         let mut reached = span.0;
-        let none = Vec::new();
-        let own = if place.nested < MOST_NESTED { self.outgoing.get(&tid).unwrap_or(&none) } else { &none };
+        let own = self.outgoing.get(&tid).filter(|_| place.nested < MOST_NESTED).map_or(&[][..], Vec::as_slice);
         let first = own.partition_point(|t| t.begin < span.0);
         for inner in own[first..].iter().take_while(|t| t.begin < span.1) {
             if inner.begin < reached || inner.end > span.1 || !self.is_for(server, inner, tid) {
@@ -309,8 +290,8 @@ impl<'a> Requests<'a> {
     /// client was this one's.
     fn is_for(&self, server: Option<u64>, inner: &Turn, tid: i32) -> bool {
         let Some(read) = self.read.get(&tid) else { return false };
-        let last = read.partition_point(|r| r.0 <= inner.begin).checked_sub(1).map(|i| read[i].1);
-        last.is_some() && last == server
+        let last = read[..read.partition_point(|r| r.0 <= inner.begin)].last();
+        last.is_some_and(|last| Some(last.1) == server)
     }
 
     /// A command's time within a window, as one request.

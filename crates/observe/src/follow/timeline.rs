@@ -375,7 +375,7 @@ impl Timelines {
     /// When the system call began in which a thread was at a time: the last entry before it.
     pub fn entered(&self, tid: i32, at: u64) -> Option<u64> {
         let entries = self.entries.get(&tid)?;
-        entries.partition_point(|&t| t <= at).checked_sub(1).map(|i| entries[i])
+        entries[..entries.partition_point(|&t| t <= at)].last().copied()
     }
 }
 

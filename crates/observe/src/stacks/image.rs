@@ -129,8 +129,8 @@ impl Functions {
     }
 
     fn at(&self, address: u64) -> Option<&str> {
-        let after = self.by_address.partition_point(|f| f.0 <= address);
-        let (start, size, name) = *self.by_address.get(after.checked_sub(1)?)?;
+        let before = self.by_address.partition_point(|f| f.0 <= address);
+        let &(start, size, name) = self.by_address[..before].last()?;
         // A function without a length reaches as far as the next one.
         (size == 0 || address - start < size).then_some(())?;
         let rest = self.names.get(name as usize..)?;

@@ -47,8 +47,7 @@ impl Jit {
 
     /// The function at an address.
     pub fn at(&self, address: u64) -> Option<&str> {
-        let after = self.functions.partition_point(|f| f.0 <= address);
-        let (start, length, name) = self.functions.get(after.checked_sub(1)?)?;
+        let (start, length, name) = self.functions[..self.functions.partition_point(|f| f.0 <= address)].last()?;
         (address - start < *length).then_some(name)
     }
 }

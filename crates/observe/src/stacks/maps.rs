@@ -50,8 +50,7 @@ fn mapping(line: &str) -> Option<Mapping> {
 
 /// The mapping that an address lies in.
 pub fn at(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
-    let after = mappings.partition_point(|m| m.start <= address);
-    mappings.get(after.checked_sub(1)?).filter(|m| address < m.end)
+    mappings[..mappings.partition_point(|m| m.start <= address)].last().filter(|m| address < m.end)
 }
 
 /// Opens the file of a mapping: the mapped one itself, whatever its path leads to now, where the kernel lets us; else
