@@ -29,6 +29,20 @@ pub struct Counters {
     pub switches: [u64; 2],
 }
 
+impl Counters {
+    /// Of two threads, or of one at two times, count by count.
+    pub fn with(&self, other: &Counters, seconds: fn(f64, f64) -> f64, counts: fn(u64, u64) -> u64) -> Counters {
+        Counters {
+            on_cpu_s: seconds(self.on_cpu_s, other.on_cpu_s),
+            waiting_s: seconds(self.waiting_s, other.waiting_s),
+            user_s: seconds(self.user_s, other.user_s),
+            system_s: seconds(self.system_s, other.system_s),
+            faults: [0, 1].map(|i| counts(self.faults[i], other.faults[i])),
+            switches: [0, 1].map(|i| counts(self.switches[i], other.switches[i])),
+        }
+    }
+}
+
 /// A thread that was seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
@@ -47,15 +61,7 @@ pub struct Thread {
 impl Thread {
     /// What it did between the first and the last look.
     pub fn counters(&self) -> Counters {
-        let (a, b) = (&self.first, &self.last);
-        Counters {
-            on_cpu_s: (b.on_cpu_s - a.on_cpu_s).max(0.0),
-            waiting_s: (b.waiting_s - a.waiting_s).max(0.0),
-            user_s: (b.user_s - a.user_s).max(0.0),
-            system_s: (b.system_s - a.system_s).max(0.0),
-            faults: [0, 1].map(|i| b.faults[i].saturating_sub(a.faults[i])),
-            switches: [0, 1].map(|i| b.switches[i].saturating_sub(a.switches[i])),
-        }
+        self.last.with(&self.first, |last, first| (last - first).max(0.0), u64::saturating_sub)
     }
 }
 

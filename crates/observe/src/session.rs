@@ -333,8 +333,15 @@ impl Session {
             found.push(observation("mappings", &watched.source, watched.mappings));
         }
         found.extend(sockets.map(sockets_observation));
-        found.extend(self.neighbours.map(|neighbours| neighbours_observation(neighbours, &paths)));
-        found.extend(delays.map(delays_observation));
+        found.extend(
+            self.neighbours
+                .map(|neighbours| neighbours.finish(&paths))
+                .map(|(source, totals)| observation("neighbours", source, totals)),
+        );
+        found.extend(delays.map(|delays| match delays {
+            Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
+            Err(why) => none("delays", &why),
+        }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
         Told { observations: found, recorded: watched.recorded, refused: None, sampled, events: watched.events }
     }
@@ -347,18 +354,6 @@ fn threads_observation(watched: &mut Watched, totals: Totals) -> Observation {
         self_cost: watched.cost,
         lost: watched.lost,
         ..observation("threads", &watched.source, totals)
-    }
-}
-
-fn neighbours_observation(neighbours: Neighbours, paths: &Paths) -> Observation {
-    let (source, totals) = neighbours.finish(paths);
-    observation("neighbours", source, totals)
-}
-
-fn delays_observation(delays: Result<Totals, String>) -> Observation {
-    match delays {
-        Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
-        Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
     }
 }
 
@@ -396,10 +391,15 @@ fn observation(observer: &str, source: &str, totals: Totals) -> Observation {
     Observation { observer: observer.to_owned(), source: source.to_owned(), totals, ..Observation::default() }
 }
 
+/// What could not be observed, and why.
+fn none(observer: &str, why: &str) -> Observation {
+    observation(observer, &format!("none: {why}"), Totals::new())
+}
+
 pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
     let (q, cost) = match sockets {
         Ok(found) => found,
-        Err(why) => return observation("sockets", &format!("none: {why}"), Totals::new()),
+        Err(why) => return none("sockets", &why),
     };
     let n = q.samples.max(1) as f64;
     let mut t = Totals::new();

@@ -59,14 +59,13 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
         let (waits, after_idle) = shares(seen, tid, &c);
         let name = side_name(tid, thread.role, seen, &waits, &c);
         let side = sides.entry(name).or_default();
+        side.counters = side.counters.with(&c, |sum, of| sum + of, |sum, of| sum + of);
         if moving.contains(&thread.role) && is_parked(thread) {
             side.parked += 1;
-            side.add_counters(&c);
             continue;
         }
         side.threads += 1;
         side.wall += alive;
-        side.add_counters(&c);
         side.after_idle += c.waiting_s * after_idle;
         let blocked = (alive - c.on_cpu_s - c.waiting_s).max(0.0);
         for (sum, share) in side.blocked.iter_mut().zip(waits) {
@@ -182,18 +181,6 @@ fn add_processes(population: &Population, t: &mut Totals) {
 }
 
 impl Side {
-    fn add_counters(&mut self, c: &Counters) {
-        let sum = &mut self.counters;
-        sum.on_cpu_s += c.on_cpu_s;
-        sum.waiting_s += c.waiting_s;
-        sum.user_s += c.user_s;
-        sum.system_s += c.system_s;
-        for i in 0..2 {
-            sum.faults[i] += c.faults[i];
-            sum.switches[i] += c.switches[i];
-        }
-    }
-
     fn add_calls(&mut self, traced: &Traced, scale: f64) {
         self.woken_by_sibling += traced.woken_by_sibling as f64 * scale;
         self.woken_otherwise += traced.woken_otherwise as f64 * scale;

@@ -63,9 +63,9 @@ impl Recorded {
         if paths.followed + paths.cut > 0 {
             // The rank of the 99th percentile, as the sums have it.
             let slow = (paths.latency.p99 * 1e9).round() as u64;
-            let classes = [(StackClass::Requests, 0), (StackClass::SlowRequests, slow)];
-            let classes = classes.map(|(class, least)| (class, Some(Holds::of(&held, least))));
-            let hardware = self.counters(&classes);
+            let [all, slow] = [0, slow].map(|least| Holds::of(&held, least));
+            let hardware = self.counters(&all, &slow);
+            let classes = [(StackClass::Requests, Some(&all)), (StackClass::SlowRequests, Some(&slow))];
             paths.graphs = graphs(taken, &absences, &classes);
             return FollowedService { paths, stretches, hardware, at_ports };
         }
@@ -73,21 +73,19 @@ impl Recorded {
         paths = self.followed(Requested::Programs).paths;
         paths.self_cost += spent;
         paths.graphs = graphs(taken, &absences, &[(StackClass::Service, None)]);
-        FollowedService { paths, stretches: Vec::new(), hardware: self.counters(&[]), at_ports }
+        let none = Holds::default();
+        FollowedService { paths, stretches: Vec::new(), hardware: self.counters(&none, &none), at_ports }
     }
 
-    /// What hardware counters counted, by side and class; or why there are none.
-    fn counters(&mut self, classes: &[(StackClass, Option<Holds>)]) -> (String, Totals) {
-        let counted = match self.hardware.take() {
-            Some(Ok(counted)) => counted,
-            Some(Err(why)) => return (format!("none: {why}"), Totals::new()),
-            None => return ("none: not asked for".to_owned(), Totals::new()),
-        };
-        let none = Holds::default();
-        let of =
-            |wanted: StackClass| classes.iter().find(|c| c.0 == wanted).and_then(|c| c.1.as_ref()).unwrap_or(&none);
+    /// What hardware counters counted, by side, and while threads had any request or one of the slowest; or why there
+    /// is nothing.
+    fn counters(&self, all: &Holds, slow: &Holds) -> (String, Totals) {
         let whose = |pid: i32| self.inherited(pid).unwrap_or(Side::Other);
-        (counted.source(), counted.totals(whose, of(StackClass::Requests), of(StackClass::SlowRequests)))
+        match &self.hardware {
+            Some(Ok(counted)) => (counted.source(), counted.totals(whose, all, slow)),
+            Some(Err(why)) => (format!("none: {why}"), Totals::new()),
+            None => ("none: not asked for".to_owned(), Totals::new()),
+        }
     }
 
     /// Gives every socket in the windows a number of its own.

@@ -56,7 +56,7 @@ impl Absences {
 
 /// The graphs: on and off the CPU, of each class. `classes` are the times in which threads had requests of a class;
 /// without any, all of the service's time is meant.
-pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<Holds>)]) -> Vec<RequestStacks> {
+pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<&Holds>)]) -> Vec<RequestStacks> {
     let before = thread_cpu_seconds();
     let Taken { on, off, code, lost, spent } = taken;
     let mut namer = Namer::new(code, on.iter().chain(&off));
@@ -64,10 +64,10 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
     let self_cost = spent + thread_cpu_seconds() - before;
     let mut found = Vec::new();
     for (of, holds) in classes {
-        let once = |s: &Timed| holds.as_ref().is_none_or(|h| h.has(s.tid, s.time)).then_some(s.one_in);
+        let once = |s: &Timed| holds.is_none_or(|h| h.has(s.tid, s.time)).then_some(s.one_in);
         let away = |s: &Timed| {
             let span = absences.begun(s.tid, s.time)?;
-            let ns = holds.as_ref().map_or(span.1 - span.0, |h| h.within(s.tid, span));
+            let ns = holds.map_or(span.1 - span.0, |h| h.within(s.tid, span));
             Some((ns / 1000).saturating_mul(s.one_in)).filter(|us| *us > 0)
         };
         let on_cpu = counted(&on, &on_frames, once);

@@ -106,17 +106,13 @@ fn resolve(
                 points.push(Point { id: point.id, filter: filter(wanted, own) })
             }
             _ if wanted.optional => missing.push(wanted.name),
-            Some(_) => {
-                return Err(format!(
-                    "requests cannot be followed: the tracepoint {} lacks fields that are needed",
-                    wanted.name
-                ));
-            }
-            None => {
-                return Err(format!(
-                    "requests cannot be followed: this kernel has no tracepoint {} (sock: since Linux 6.3)",
-                    wanted.name
-                ));
+            found => {
+                let name = wanted.name;
+                let lacks = match found {
+                    Some(_) => format!("the tracepoint {name} lacks fields that are needed"),
+                    None => format!("this kernel has no tracepoint {name} (sock: since Linux 6.3)"),
+                };
+                return Err(format!("requests cannot be followed: {lacks}"));
             }
         }
     }
