@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fingerpost_observe::Level;
-use fingerpost_observe::follow::taking::Known;
+use fingerpost_observe::follow::Known;
 use fingerpost_observe::session::{Events, Prepared};
 use fingerpost_record::{Param, Params};
 use fingerpost_sys::guardian;

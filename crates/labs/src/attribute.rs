@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_diagnose::{STEP, StepFigures};
 use fingerpost_observe::Level;
-use fingerpost_observe::follow::taking::Known;
+use fingerpost_observe::follow::Known;
 use fingerpost_observe::session::{Events, Prepared, Told, label};
 use fingerpost_record::{Budget, Finding, Observation, Params, Readings};
 use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};

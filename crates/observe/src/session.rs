@@ -20,8 +20,7 @@ use fingerpost_workloads::Subjects;
 use crate::calls::Role;
 use crate::clients::ClientGroups;
 use crate::delays::Delayed;
-use crate::follow::answering::Answering;
-use crate::follow::pace::{COST_SHARE, Pace};
+use crate::follow::Answering;
 use crate::follow::source::{self, Source};
 use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
@@ -68,13 +67,6 @@ pub enum Level {
 /// the kernel a good part of a second, in which it waits for every CPU once for each kind of event.
 pub struct Events(Box<dyn Source + Send>);
 
-/// Opens the kernel's events, unless they are open already.
-fn open(events: Option<Events>) -> Result<Taking, String> {
-    let source = events.map_or_else(|| source::open(MOST_EVENTS), |events| Ok(events.0))?;
-    let pace = Pace::new(COST_SHARE, source.about().cpus, source.about().event_cost);
-    Ok(Taking::new(source, pace))
-}
-
 /// What the sampling thread brings back, or why there is nothing.
 type Sampling = Result<Sampled, String>;
 
@@ -103,7 +95,7 @@ pub struct Session {
 /// at once.
 pub struct Prepared {
     level: Level,
-    taking: Option<Result<Taking, String>>,
+    events: Option<Result<Events, String>>,
     cost: f64,
 }
 
@@ -111,8 +103,9 @@ impl Prepared {
     /// Opens what this level needs, switched off; the events of a pass before are taken where there are any.
     pub fn new(level: Level, events: Option<Events>) -> Prepared {
         let cost = thread_cpu_seconds();
-        let taking = (level == Level::Tracing).then(|| open(events));
-        Prepared { level, taking, cost: thread_cpu_seconds() - cost }
+        let open = || events.map_or_else(|| source::open(MOST_EVENTS).map(Events), Ok);
+        let events = (level == Level::Tracing).then(open);
+        Prepared { level, events, cost: thread_cpu_seconds() - cost }
     }
 
     /// Attaches to the subjects' processes, their descendants and threads. What is created later is found on the way.
@@ -143,7 +136,7 @@ impl Prepared {
     }
 
     fn attach_to(
-        mut self,
+        self,
         [subject, client]: [Option<i32>; 2],
         find: impl FnOnce() -> Population,
         separate: bool,
@@ -154,10 +147,8 @@ impl Prepared {
         let paths = Paths::system();
         let groups = machine::groups_of(&paths, subject);
         known.quota = service && groups.limits().cpu_quota.is_some();
-        if let Some(Ok(taking)) = &mut self.taking {
-            taking.prepare(known);
-        }
-        let Prepared { level, taking, cost: prepared } = self;
+        let Prepared { level, events, cost: prepared } = self;
+        let taking = events.map(|events| events.map(|Events(source)| Taking::new(source, known)));
         let places = taking.as_ref().and_then(|t| t.as_ref().ok()?.about().closing.clone()).filter(|_| service);
         let followed = matches!(taking, Some(Ok(_)));
         let cost = thread_cpu_seconds();

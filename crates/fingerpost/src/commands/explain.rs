@@ -21,7 +21,7 @@ use clap::ValueEnum;
 use fingerpost_compare::service::{LATENCY, RATE};
 use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::StepFigures;
-use fingerpost_observe::follow::taking::Recorded;
+use fingerpost_observe::follow::Recorded;
 use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::archive::ArchiveError;

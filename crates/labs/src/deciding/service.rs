@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_diagnose::deciding::{Course, Offer, Planned, Policy, course as course_of, plan};
-use fingerpost_observe::follow::counting::Counter;
+use fingerpost_observe::follow::Counter;
 use fingerpost_record::{Answer, Asked, Change, Experiment, Finding, Measure, Params};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_workloads::Subjects;

@@ -14,31 +14,34 @@ use std::collections::{HashMap, HashSet};
 
 use fingerpost_record::Paths;
 
-pub mod answering;
-pub mod counting;
+mod answering;
+mod counting;
 mod disk;
 pub(crate) mod event;
 mod leaf;
 #[cfg(test)]
 mod made_up;
-pub(crate) mod pace;
+mod pace;
 mod request;
 mod served;
 mod sockets;
 pub mod source;
 mod sums;
 mod taken;
-pub mod taking;
+pub(crate) mod taking;
 mod timeline;
 mod turns;
 mod walk;
 
+pub use answering::Answering;
+pub use counting::Counter;
 pub use leaf::Side;
 use request::{Request, Requests};
 use served::Served;
 use sockets::{Connections, Generations};
 use source::Window;
 use sums::Sums;
+pub use taking::{FollowedService, Known, Recorded};
 
 use crate::stacks::held::Held;
 

@@ -14,7 +14,7 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::answering::{Answerers, Answering, AtOnce};
 use super::event::{Event, What};
-use super::pace::Pace;
+use super::pace::{COST_SHARE, Pace};
 use super::source::{About, Source, Window};
 use super::taken::inherited;
 pub use super::taken::{FollowedService, Recorded};
@@ -74,17 +74,15 @@ pub struct Taking {
     groups: HashMap<i32, String>,
     length: Option<Duration>,
     begun: Instant,
-    /// Of a service: samples while windows are open, or why there are none.
+    /// Of a service: samples and counters while windows are open, or why there are none.
     stacks: Option<Result<InWindows, String>>,
-    /// See `stacks`.
     hardware: Option<Result<Counters, String>>,
     /// Who is given the latest windows, when that was done last, and how many there were then.
     lately: Option<(Sender<Recorded>, Instant, usize)>,
     /// CPU seconds of this thread.
     spent: f64,
-    /// Events that were lost.
+    /// Events that were lost, and that were read.
     pub lost: u64,
-    /// Events that were read.
     pub events: u64,
     /// Windows that lost events and were left out.
     pub torn: u64,
@@ -123,52 +121,40 @@ fn allowed_to_all(population: &Population) -> Vec<u16> {
 }
 
 impl Taking {
-    /// From a source, with windows as `pace` says.
-    pub fn new(source: Box<dyn Source + Send>, pace: Pace) -> Taking {
-        let own = std::process::id() as i32;
+    /// From a source. The load generators keep their own account while windows are open, and these are long enough for
+    /// what is known.
+    pub fn new(source: Box<dyn Source + Send>, known: Known) -> Taking {
+        let mut pace = Pace::new(COST_SHARE, source.about().cpus, source.about().event_cost);
+        known.latency.into_iter().for_each(|latency| pace.expect(latency));
+        if known.service.is_some() {
+            pace.spare();
+        }
+        if known.quota {
+            pace.may_be_stopped();
+        }
         Taking {
             source,
             pace,
             tracer: Tracer::default(),
-            stamps: None,
+            stamps: known.stamps,
             turns: Vec::new(),
             windows: Vec::new(),
             kept: 0,
             parents: HashMap::new(),
-            own,
-            answerers: None,
+            own: std::process::id() as i32,
+            stacks: known.service.is_some().then(InWindows::open),
+            hardware: known.service.is_some().then(Counters::open),
+            answerers: known.service.map(Answerers::new),
             mappings: Mappings::default(),
             groups: HashMap::new(),
-            length: None,
+            length: known.length,
             begun: Instant::now(),
-            stacks: None,
-            hardware: None,
-            lately: None,
+            lately: known.lately.map(|sender| (sender, Instant::now(), 0)),
             spent: 0.0,
             lost: 0,
             events: 0,
             torn: 0,
             opened: Vec::new(),
-        }
-    }
-
-    /// Has the load generators keep their own account while windows are open, and makes these long enough for what is
-    /// known.
-    pub fn prepare(&mut self, known: Known) {
-        self.stamps = known.stamps;
-        self.stacks = known.service.is_some().then(InWindows::open);
-        self.hardware = known.service.is_some().then(Counters::open);
-        self.answerers = known.service.map(Answerers::new);
-        (self.length, self.begun) = (known.length, Instant::now());
-        self.lately = known.lately.map(|sender| (sender, Instant::now(), 0));
-        if let Some(latency) = known.latency {
-            self.pace.expect(latency);
-        }
-        if self.answerers.is_some() {
-            self.pace.spare();
-        }
-        if known.quota {
-            self.pace.may_be_stopped();
         }
     }
 

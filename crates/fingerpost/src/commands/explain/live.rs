@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Receiver;
 
-use fingerpost_observe::follow::taking::Recorded;
+use fingerpost_observe::follow::Recorded;
 use fingerpost_record::progress::{Event, Live, LivePart};
 use fingerpost_record::{Paths, unit::significant};
 use fingerpost_report::explain::service::lately;

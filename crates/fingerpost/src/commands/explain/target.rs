@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use fingerpost_observe::follow::answering::Answering;
+use fingerpost_observe::follow::Answering;
 use fingerpost_observe::session::Service;
 use fingerpost_observe::socket_inodes;
 use fingerpost_record::{Params, suggest};
