@@ -256,7 +256,7 @@ mod tests {
     use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
     use super::*;
-    use crate::follow::made_up::Story;
+    use crate::follow::tests::Story;
 
     #[test]
     fn ports_and_names_are_those_of_sockets_that_the_service_has() {

@@ -1,8 +1,8 @@
 use super::super::disk::Disks;
 use super::super::event::{Left, What};
-use super::super::made_up::Story;
 use super::super::sockets::{Connections, Sockets};
 use super::super::source::Window;
+use super::super::tests::Story;
 use super::super::timeline::timelines;
 use super::*;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-use super::super::made_up::Story;
+use super::super::tests::Story;
 use super::*;
 
 const READ: i64 = libc::SYS_read;

@@ -1,6 +1,6 @@
 use super::super::event::{DiskStep, Io, Left, What};
-use super::super::made_up::Story;
 use super::super::source::Window;
+use super::super::tests::Story;
 use super::super::timeline::timelines;
 use super::*;
 

@@ -1,9 +1,7 @@
-//! Made-up events for tests.
-
 use super::event::{DiskStep, Event, Io, Left, What};
-use super::source::Window;
+use super::*;
 
-/// A window's events, in the order in which they are added.
+/// Made-up events of a window, in the order in which they are added.
 #[derive(Default)]
 pub struct Story {
     events: Vec<Event>,
@@ -68,4 +66,25 @@ impl Story {
         events.sort_by_key(|e| e.time);
         Window { start, end, events, ..Window::default() }
     }
+}
+
+#[test]
+fn a_long_window_is_told_in_parts() {
+    let request = |end| (end - 7, end);
+    let window = Window { start: 1000, end: 1000 + 2 * STRETCH, ..Window::default() };
+    let found = Stretch::of(&window, &[request(2000), request(1000 + STRETCH), request(window.end)], 3);
+    let told: Vec<(usize, u64)> = found.iter().map(|s| (s.latencies.len(), s.cut)).collect();
+    assert_eq!(told, [(1, 3), (2, 0)]);
+    assert!((found.iter().map(|s| s.seconds).sum::<f64>() - 0.2).abs() < 1e-9);
+    assert_eq!(Stretch::of(&Window::default(), &[], 0).len(), 1);
+}
+
+#[test]
+fn a_turn_that_an_edge_cuts_is_of_the_request_that_is_nearly_all_of_it() {
+    let followed = [(1_000, 2_000), (1_990, 2_990)];
+    assert!(is_of_one(&(7, 990, 2_005), &followed), "stamped a moment before and after");
+    assert!(!is_of_one(&(7, 500, 2_005), &followed), "half as long again is another one");
+    assert!(!is_of_one(&(7, 1_005, 2_005), &followed), "it was sent before the turn began");
+    assert!(!is_of_one(&(7, 990, 1_995), &followed));
+    assert!(!is_of_one(&(7, 990, 2_005), &[]));
 }
