@@ -153,16 +153,10 @@ pub fn run(
         let elapsed = executor.now() - start;
         let round_cost = (0..jobs.len()).filter(|&j| !states[j].given_up).map(|j| costs[j]).sum();
         let due = effort.base_round_due(base_done, round_cost);
-        let mut chosen = if due.is_some_and(|due| due <= elapsed) {
-            Vec::new()
-        } else {
-            most_in_need(
-                jobs,
-                effort.max_processes,
-                &states,
-                &costs,
-                due.unwrap_or(effort.budget).saturating_sub(elapsed),
-            )
+        let left = due.unwrap_or(effort.budget).saturating_sub(elapsed);
+        let mut chosen = match due {
+            Some(due) if due <= elapsed => Vec::new(),
+            _ => most_in_need(jobs, effort.max_processes, &states, &costs, left),
         };
         let base = chosen.is_empty() && due.is_some();
         if base {
