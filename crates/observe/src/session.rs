@@ -164,14 +164,7 @@ impl Prepared {
         let window = Arc::new(OpenWindow::default());
         let stacks = sampled.then(|| {
             let servers = servers.clone();
-            begin(&stop, &window, |stop, window| {
-                let sleep = |length| {
-                    let asked = stop.sleep(length);
-                    window.wait(stop);
-                    asked
-                };
-                stacks::watch(servers, sleep)
-            })
+            begin(&stop, &window, |stop, window| sample_stacks(servers, stop, window))
         });
         let (every, share) = how_often(followed, service);
         let (begins, begun_sampling) = mpsc::channel();
@@ -227,6 +220,14 @@ fn begin<T: Send + 'static>(
     thread::Builder::new().spawn(move || watch(&stop, &window))
 }
 
+fn sample_stacks(servers: Vec<i32>, stop: &Stop, window: &OpenWindow) -> Sampling {
+    stacks::watch(servers, |length| {
+        let asked = stop.sleep(length);
+        window.wait(stop);
+        asked
+    })
+}
+
 /// A service that somebody else started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Service {
@@ -255,10 +256,11 @@ pub struct Told {
 impl Told {
     /// What there is to tell where the system refuses the thread that observes.
     pub fn refused(error: &io::Error) -> Told {
-        Told {
-            refused: Some(format!("the thread that observes the load could not be started: {error}")),
-            ..Told::default()
-        }
+        Told::without(&format!("could not be started: {error}"))
+    }
+
+    fn without(why: &str) -> Told {
+        Told { refused: Some(format!("the thread that observes the load {why}")), ..Told::default() }
     }
 }
 
@@ -281,12 +283,7 @@ impl Session {
         self.stop.ask();
         let mut watched = match self.watcher.map(JoinHandle::join) {
             Ok(Ok(watched)) => watched,
-            Ok(Err(_)) => {
-                return Told {
-                    refused: Some("the thread that observes the load met a defect".to_owned()),
-                    ..Told::default()
-                };
-            }
+            Ok(Err(_)) => return Told::without("met a defect"),
             Err(e) => return Told::refused(&e),
         };
         let sockets = self.sockets.and_then(|thread| ended(thread, "samples them"));
@@ -317,18 +314,12 @@ impl Session {
             counters("limits", limits),
             observation("tracing", &tracing_source, tracing_totals),
         ];
-        if !syscalls.is_empty() {
-            found.push(observation("syscalls", &watched.source, syscalls));
-        }
-        if !watched.mappings.is_empty() {
-            found.push(observation("mappings", &watched.source, watched.mappings));
+        for (observer, totals) in [("syscalls", syscalls), ("mappings", watched.mappings)] {
+            found.extend((!totals.is_empty()).then(|| observation(observer, &watched.source, totals)));
         }
         found.extend(sockets.map(sockets_observation));
-        found.extend(
-            self.neighbours
-                .map(|neighbours| neighbours.finish(&paths))
-                .map(|(source, totals)| observation("neighbours", source, totals)),
-        );
+        let neighbours = self.neighbours.map(|neighbours| neighbours.finish(&paths));
+        found.extend(neighbours.map(|(source, totals)| observation("neighbours", source, totals)));
         found.extend(delays.map(|delays| match delays {
             Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
             Err(why) => none("delays", &why),

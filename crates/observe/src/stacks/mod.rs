@@ -45,13 +45,6 @@ pub(crate) struct Timed {
     pub stack: Vec<u8>,
 }
 
-impl Timed {
-    fn of(s: StackSample, one_in: u64) -> Timed {
-        let StackSample { pid, tid, time, kernel, user, stack } = s;
-        Timed { pid, tid, time, one_in, kernel, user, stack: stack.to_vec() }
-    }
-}
-
 /// Samples of one kind, bounded.
 #[derive(Default)]
 struct Kept {
@@ -112,7 +105,8 @@ impl Taker {
         let mut new = Vec::new();
         self.lost += from.drain(|s: StackSample| {
             if wanted(&s) && is_ours(s.pid, &mut self.ours, &mut self.others) {
-                new.push(Timed::of(s, one_in));
+                let StackSample { pid, tid, time, kernel, user, stack } = s;
+                new.push(Timed { pid, tid, time, one_in, kernel, user, stack: stack.to_vec() });
             }
         });
         new.into_iter().for_each(|sample| kept.add(sample, most_bytes, &mut self.code));
