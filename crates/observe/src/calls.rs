@@ -61,13 +61,10 @@ pub enum Role {
 /// What a file descriptor refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fd {
-    /// A file or directory.
     File,
-    /// A socket.
     Socket,
     /// A pipe, an eventfd, a terminal, a device.
     Pipe,
-    /// A timerfd.
     Timer,
     /// Closed meanwhile, or not permitted to see.
     Unknown,

@@ -34,7 +34,6 @@ impl Counters {
         let _ = self.sampler.switch(true);
     }
 
-    /// The window has ended.
     pub fn end(&mut self) {
         let _ = self.sampler.switch(false);
         self.drain();
@@ -50,7 +49,6 @@ impl Counters {
         });
     }
 
-    /// Ends counting.
     pub fn finish(self) -> Recorded {
         Recorded { events: self.sampler.events(), samples: self.kept }
     }

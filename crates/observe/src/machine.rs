@@ -47,7 +47,6 @@ pub(crate) static MEMORY: &[(&str, &str)] = &[
     ("thp_split_page", "memory.thp_splits"),
 ];
 
-/// What one process used.
 #[derive(Clone, Debug, PartialEq)]
 struct Usage {
     name: String,
@@ -56,7 +55,6 @@ struct Usage {
     io_bytes: Option<u64>,
 }
 
-/// The processes that can be seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Processes {
     by_pid: BTreeMap<i32, Usage>,
@@ -182,12 +180,10 @@ impl Reading {
         t
     }
 
-    /// Memory totals: paging, reclaim, huge pages.
     pub fn memory_since(&self, before: &Reading) -> Totals {
         named_since(MEMORY, &self.memory, &before.memory)
     }
 
-    /// Pressure and throttling.
     pub fn pressure_since(&self, before: &Reading) -> Totals {
         let mut t = Totals::new();
         for (name, now) in &self.pressure {

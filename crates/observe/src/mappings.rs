@@ -57,7 +57,6 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// Takes a window's events.
     pub fn window(&mut self, end: u64, events: &[Event]) {
         // What happened between windows is not known.
         self.calls.clear();

@@ -21,7 +21,6 @@ pub struct Counters {
     pub waiting_s: f64,
     /// CPU seconds in user code, by the kernel's own split.
     pub user_s: f64,
-    /// CPU seconds in the kernel.
     pub system_s: f64,
     /// Page faults without and with a device.
     pub faults: [u64; 2],

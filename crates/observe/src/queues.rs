@@ -131,7 +131,6 @@ impl Sampler {
         Ok(Sampler { diag, listeners, sums: Queues::default(), receiving })
     }
 
-    /// Takes one sample of all connections.
     pub fn sample(&mut self) {
         self.sums.samples += 1;
         let (mut tcp, mut unix) = (Vec::new(), Vec::new());

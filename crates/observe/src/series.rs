@@ -18,7 +18,6 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins with a first reading.
     pub(crate) fn new(paths: &Paths, begun: Instant) -> Recorder {
         let reading = Reading::light(paths);
         Recorder { begun, last: (begun.elapsed().as_secs_f64(), reading), points: Default::default() }

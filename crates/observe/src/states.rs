@@ -21,7 +21,6 @@ pub struct Looks {
     pub blocked: Waits,
 }
 
-/// Samples states.
 #[derive(Default)]
 pub struct States {
     pub threads: HashMap<i32, Looks>,

@@ -26,15 +26,12 @@ pub struct CallTime {
 /// What one thread did, within the windows, in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traced {
-    /// On a CPU.
     pub on_cpu: f64,
     /// Ready, waiting for a CPU.
     pub ready: f64,
     /// Of `ready`, what followed a wait for the next request: the thread held no request meanwhile.
     pub ready_after_idle: f64,
-    /// Blocked, by cause.
     pub blocked: Waits,
-    /// System calls by number.
     pub calls: BTreeMap<i64, CallTime>,
     /// Times that it left its CPU of its own accord.
     pub gave_up: u64,
@@ -96,13 +93,11 @@ pub struct Tracer {
 const NS: f64 = 1e-9;
 
 impl Tracer {
-    /// Watches a thread of a process.
     pub fn watch(&mut self, pid: i32, tid: i32, role: Role) {
         self.roles.insert(pid, role);
         self.threads.entry(tid).or_insert_with(|| Thread::new(pid, Place::Unknown, 0));
     }
 
-    /// Opens a window.
     pub fn open(&mut self, start: u64) {
         (self.start, self.now) = (start, start);
         self.idle.clear();

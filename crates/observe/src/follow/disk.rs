@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::event::{DiskStep, Event, Io, What};
 
-/// The way of one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Way {
     /// The thread that gave it to the block layer.
@@ -16,7 +15,6 @@ pub struct Way {
     pub completed: u64,
 }
 
-/// Requests of one window.
 #[derive(Clone, Debug, Default)]
 pub struct Disks {
     /// By device and first sector, in the order of completion.
@@ -52,7 +50,6 @@ impl Busy {
 const FLUSH: u64 = u64::MAX;
 
 impl Disks {
-    /// Takes the requests of a window's events.
     pub fn of(events: &[Event]) -> Disks {
         // Those that are not completed yet.
         let mut open: HashMap<(u32, u64), Vec<Way>> = HashMap::new();

@@ -20,7 +20,6 @@ pub struct Event {
     pub what: What,
 }
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     /// The current thread entered a system call. Of its arguments these are the first two; of `mmap` its flags with its
@@ -40,7 +39,7 @@ pub enum What {
     Received { socket: u64, bytes: i32 },
     /// Bytes, or a connection, arrived in a socket's queue.
     Arrived { socket: u64 },
-    /// A TCP socket changed its state; the new one is as the kernel numbers it (1 established, 2 SYN sent, 7 closed). The
+    /// A TCP socket changed its state: to this one, as the kernel numbers it (1 established, 2 SYN sent, 7 closed). The
     /// ports are those of this end and of the other.
     State { socket: u64, state: u8, local: u16, remote: u16 },
     /// Bytes came for a TCP socket, whose ports are these.
@@ -65,7 +64,6 @@ pub enum Left {
     Blocked,
     /// It waits for something that no signal may interrupt: a device, a page.
     Uninterruptible,
-    /// It has ended.
     Ended,
 }
 
@@ -107,9 +105,7 @@ pub enum MemoryWork {
 /// Kinds of interrupts that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InterruptKind {
-    /// The timer's.
     Timer,
-    /// A device's.
     Device,
     /// A deferred one that is not the network's (the network's is seen by what it does).
     Soft,

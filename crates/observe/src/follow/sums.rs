@@ -24,7 +24,6 @@ const MIDDLE: (f64, f64) = (0.40, 0.60);
 /// The slow ones begin here.
 const SLOW: f64 = 0.99;
 
-/// One request's time by leaf.
 #[derive(Clone, Debug)]
 struct Kept {
     end: u64,
@@ -32,7 +31,6 @@ struct Kept {
     leaves: Box<[(u32, u64)]>,
 }
 
-/// Sums of requests.
 #[derive(Debug, Default)]
 pub struct Sums {
     /// Looked up for each piece: of a request behind a thousand others there are ten thousand.
@@ -52,7 +50,6 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Adds a request.
     pub fn add(&mut self, request: Request) {
         let mut met: Vec<u32> = Vec::new();
         for piece in &request.pieces {

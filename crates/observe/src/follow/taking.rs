@@ -56,7 +56,6 @@ pub struct Known {
     pub lately: Option<Sender<Recorded>>,
 }
 
-/// Takes windows.
 pub struct Taking {
     source: Box<dyn Source + Send>,
     pace: Pace,

@@ -59,7 +59,6 @@ pub struct Blocked {
     pub woken: Option<Woken>,
 }
 
-/// A wake-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Woken {
     pub at: u64,
@@ -217,7 +216,6 @@ impl Thread {
     }
 }
 
-/// Makes spans of events.
 #[derive(Default)]
 struct Builder {
     start: u64,
@@ -228,7 +226,6 @@ struct Builder {
     made: Timelines,
 }
 
-/// Makes the timelines of a window.
 pub fn timelines(window: &Window) -> Timelines {
     let mut builder = Builder { start: window.start, ..Builder::default() };
     window.events.iter().for_each(|e| builder.event(e));

@@ -57,7 +57,6 @@ impl Stop {
         *asked
     }
 
-    /// Asks for the end.
     pub(super) fn ask(&self) {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();

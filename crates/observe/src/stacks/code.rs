@@ -52,7 +52,6 @@ impl Code {
         self
     }
 
-    /// Reads the files.
     pub fn read(self) -> HashMap<i32, Process> {
         let images: HashMap<FileKey, Arc<Image>> =
             self.files.into_iter().filter_map(|(key, file)| Some((key, Arc::new(Image::read(file?))))).collect();
