@@ -3,15 +3,14 @@
 pub mod bpf;
 mod flow;
 pub(crate) use flow::first_pid_namespace;
+pub use flow::{About, Source, Window};
 pub mod perf;
 mod wanted;
-mod window;
-pub use window::{About, Source, Window};
 
 /// The kernel's events by programs in the kernel, or by perf's rings where those are not allowed. On Linux 6.18 perf
 /// loses what happens while a CPU idles (interrupts, wake-ups, the switch to the thread that was woken), up to four in
 /// five of it, and says nothing of it (docs/observers.md); a program costs less than half an event, too. A window ends
-/// early when it has `most_events`, of 48 bytes each.
+/// early when it has `most_events`, of 48 bytes each; what the rings hold at that moment comes on top.
 ///
 /// # Errors
 /// One sentence that says why perf's rings are not possible, where neither way is.

@@ -79,14 +79,11 @@ impl Sums {
 
     fn keep_slow(&mut self, request: Request) {
         let latency = |r: &Request| r.end - r.begin;
-        if self.slowest.len() == MOST_SLOWEST
-            && self.slowest.last().is_some_and(|least| latency(least) >= latency(&request))
-        {
-            return;
-        }
         let place = self.slowest.partition_point(|r| latency(r) >= latency(&request));
-        self.slowest.insert(place, request);
-        self.slowest.truncate(MOST_SLOWEST);
+        if place < MOST_SLOWEST {
+            self.slowest.insert(place, request);
+            self.slowest.truncate(MOST_SLOWEST);
+        }
     }
 
     fn id(&mut self, leaf: Leaf) -> u32 {

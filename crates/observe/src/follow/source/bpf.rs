@@ -13,9 +13,8 @@ use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::flow::{self, Flow, Names};
+use super::flow::{self, About, Flow, Names, Source, Window};
 use super::wanted::Kind;
-use super::window::{About, Source, Window};
 
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;
@@ -38,8 +37,7 @@ pub struct Bpf {
 }
 
 impl Bpf {
-    /// Loads the programs. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that
-    /// moment comes on top.
+    /// Loads the programs; `most_events` is as of [`super::open`].
     ///
     /// # Errors
     /// One sentence that says why this is not possible here.

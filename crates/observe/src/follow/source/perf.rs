@@ -9,9 +9,8 @@ use fingerpost_sys::trace::{Point, Rings, monotonic_ns};
 use fingerpost_sys::tracefs::{self, Tracepoint};
 
 use self::layout::Decoder;
-use super::flow::{self, Flow, Names};
+use super::flow::{self, About, Flow, Names, Source, Window};
 use super::wanted::{Kind, WANTED, Wanted};
-use super::window::{About, Source, Window};
 
 /// Bytes of the shortest record: what bounds the events that a ring may hold.
 const LEAST_RECORD_BYTES: usize = 48;
@@ -25,8 +24,7 @@ pub struct Perf {
 }
 
 impl Perf {
-    /// Opens the tracepoints, switched off. A window ends early when it has `most_events`, of 48 bytes each; what the
-    /// rings hold at that moment comes on top.
+    /// Opens the tracepoints, switched off; `most_events` is as of [`super::open`].
     ///
     /// # Errors
     /// One sentence that says why tracing is not possible here.
