@@ -150,15 +150,15 @@ impl Reading {
         for (name, now) in &self.disks {
             let old = before.disks.get(name).copied().unwrap_or_default();
             let since = |a: u64, b: u64| a.saturating_sub(b) as f64;
+            let mut add = |name: String, more: f64| *t.entry(name).or_default() += more;
             for (i, (what, count)) in
                 [("read", "reads"), ("write", "writes"), ("flush", "flushes")].into_iter().enumerate()
             {
-                *t.entry(format!("disk.{count}")).or_default() += since(now.operations[i], old.operations[i]);
-                *t.entry(format!("disk.{what}.seconds")).or_default() +=
-                    since(now.milliseconds[i], old.milliseconds[i]) / 1e3;
+                add(format!("disk.{count}"), since(now.operations[i], old.operations[i]));
+                add(format!("disk.{what}.seconds"), since(now.milliseconds[i], old.milliseconds[i]) / 1e3);
             }
-            *t.entry("disk.read.bytes".into()).or_default() += since(now.bytes[0], old.bytes[0]);
-            *t.entry("disk.write.bytes".into()).or_default() += since(now.bytes[1], old.bytes[1]);
+            add("disk.read.bytes".into(), since(now.bytes[0], old.bytes[0]));
+            add("disk.write.bytes".into(), since(now.bytes[1], old.bytes[1]));
             busiest = busiest.max(since(now.busy_ms, old.busy_ms) / 1e3);
         }
         t.insert("disk.busy.seconds".into(), busiest);

@@ -51,7 +51,7 @@ impl Recorded {
             Some(_) => Requested::ByThreads,
         };
         self.number();
-        self.followed(what).paths
+        self.followed(what).0.paths
     }
 
     /// Follows the requests that were made at a service, or, where there were none, the time of its processes.
@@ -59,22 +59,22 @@ impl Recorded {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
-        let Followed { mut paths, stretches, held, at_ports } = self.followed(Requested::ByArrivals);
+        let (mut found, held) = self.followed(Requested::ByArrivals);
+        let paths = &mut found.paths;
         if paths.followed + paths.cut > 0 {
             // The rank of the 99th percentile, as the sums have it.
             let slow = (paths.latency.p99 * 1e9).round() as u64;
             let [all, slow] = [0, slow].map(|least| Holds::of(&held, least));
-            let hardware = self.counters(&all, &slow);
             let classes = [(StackClass::Requests, Some(&all)), (StackClass::SlowRequests, Some(&slow))];
             paths.graphs = graphs(taken, &absences, &classes);
-            return FollowedService { paths, stretches, hardware, at_ports };
+            return FollowedService { hardware: self.counters(&all, &slow), ..found };
         }
         let spent = paths.self_cost - self.spent;
-        paths = self.followed(Requested::Programs).paths;
+        *paths = self.followed(Requested::Programs).0.paths;
         paths.self_cost += spent;
         paths.graphs = graphs(taken, &absences, &[(StackClass::Service, None)]);
         let none = Holds::default();
-        FollowedService { paths, stretches: Vec::new(), hardware: self.counters(&none, &none), at_ports }
+        FollowedService { stretches: Vec::new(), hardware: self.counters(&none, &none), ..found }
     }
 
     /// What hardware counters counted, by side, and while threads had any request or one of the slowest; or why there
@@ -94,7 +94,8 @@ impl Recorded {
         self.windows.iter_mut().filter(|(w, _)| w.lost == 0).for_each(|(w, _)| generations.number(&mut w.events));
     }
 
-    fn followed(&self, what: Requested) -> Followed {
+    /// The requests, without what hardware counters counted; and when which thread had one.
+    fn followed(&self, what: Requested) -> (FollowedService, Vec<Held>) {
         let before = thread_cpu_seconds();
         let mut follower = Follower {
             sides: self
@@ -122,7 +123,7 @@ impl Recorded {
         let mut paths = follower.finish(self.source.clone());
         (paths.lost, paths.windows, paths.event_cost) = (self.lost, paths.windows + self.torn, self.event_cost);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;
-        Followed { paths, stretches, held, at_ports }
+        (FollowedService { paths, stretches, at_ports, ..FollowedService::default() }, held)
     }
 
     /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
@@ -136,15 +137,8 @@ pub(super) fn inherited<T>(pid: i32, parents: &HashMap<i32, i32>, known: impl Fn
     std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(16).find_map(known)
 }
 
-/// What following gave.
-struct Followed {
-    paths: Paths,
-    stretches: Vec<Stretch>,
-    held: Vec<Held>,
-    at_ports: AtPorts,
-}
-
 /// The requests of a service.
+#[derive(Default)]
 pub struct FollowedService {
     /// Where their time went; of a service without requests, that of its processes.
     pub paths: Paths,

@@ -47,9 +47,8 @@ impl Code {
     }
 
     /// Reads what functions programs say they made, while they live.
-    pub fn finish(mut self) -> Code {
+    pub fn finish(&mut self) {
         self.processes.iter_mut().for_each(|(&pid, mapped)| mapped.jit = Jit::of(pid));
-        self
     }
 
     pub fn read(self) -> HashMap<i32, Process> {

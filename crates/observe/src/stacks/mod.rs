@@ -87,7 +87,9 @@ struct Taker {
     ours: HashSet<i32>,
     others: HashSet<i32>,
     code: Code,
+    /// Samples that the kernel could not deliver.
     lost: u64,
+    /// CPU seconds that taking over took.
     spent: f64,
 }
 
@@ -130,9 +132,9 @@ pub fn watch(servers: Vec<i32>, mut sleep: impl FnMut(Duration) -> bool) -> Resu
         }
     }
     let before = thread_cpu_seconds();
-    let Taker { code, lost, spent, .. } = taker;
-    // What functions programs say they made is read while they live.
-    Ok(Sampled { code: code.finish(), kept, lost, spent: spent + thread_cpu_seconds() - before })
+    taker.code.finish();
+    taker.spent += thread_cpu_seconds() - before;
+    Ok(Sampled { taker, kept })
 }
 
 /// Whether a process is the service's: known as such, or made by one that is.
@@ -151,17 +153,15 @@ fn is_ours(pid: i32, ours: &mut HashSet<i32>, others: &mut HashSet<i32>) -> bool
 
 /// Samples that are still to be unwound.
 pub struct Sampled {
-    code: Code,
+    taker: Taker,
     kept: Kept,
-    lost: u64,
-    spent: f64,
 }
 
 impl Sampled {
     /// Unwinds and names all samples, and adds up those with the same stack; nothing where the service had no CPU.
     pub fn name(self) -> Option<Stacks> {
         let before = thread_cpu_seconds();
-        let Sampled { code, kept: Kept { samples, seen, .. }, lost, spent } = self;
+        let Sampled { taker: Taker { code, lost, spent, .. }, kept: Kept { samples, seen, .. } } = self;
         let mut namer = Namer::new(code, samples.iter());
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
         samples.iter().for_each(|s| *counts.entry(namer.frames(s)).or_default() += 1);

@@ -12,7 +12,7 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 use super::held::{Holds, Span};
 use super::unwind::Namer;
 use super::windows::Taken;
-use super::{Timed, folded};
+use super::{Taker, Timed, folded};
 use crate::follow::event::What;
 use crate::follow::source::Window;
 
@@ -58,7 +58,7 @@ impl Absences {
 /// without any, all of the service's time is meant.
 pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<&Holds>)]) -> Vec<RequestStacks> {
     let before = thread_cpu_seconds();
-    let Taken { on, off, code, lost, spent } = taken;
+    let Taken { on, off, taker: Taker { code, lost, spent, .. } } = taken;
     let mut namer = Namer::new(code, on.iter().chain(&off));
     let [on_frames, off_frames]: [Vec<_>; 2] = [&on, &off].map(|of| of.iter().map(|s| namer.frames(s)).collect());
     let self_cost = spent + thread_cpu_seconds() - before;

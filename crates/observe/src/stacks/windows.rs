@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use fingerpost_sys::perf::stacks::{SHORT_STACK_BYTES, StackSampler, Trigger};
 
-use super::code::Code;
 use super::{Kept, Taker, Timed};
 use crate::follow::event::What;
 use crate::follow::source::Window;
@@ -85,9 +84,10 @@ impl InWindows {
     }
 
     /// Ends sampling.
-    pub fn finish(self) -> Taken {
-        let ([on, off], Taker { code, lost, spent, .. }) = (self.kept, self.taker);
-        Taken { on: on.samples, off: off.samples, code: code.finish(), lost, spent }
+    pub fn finish(mut self) -> Taken {
+        self.taker.code.finish();
+        let [on, off] = self.kept;
+        Taken { on: on.samples, off: off.samples, taker: self.taker }
     }
 }
 
@@ -103,15 +103,12 @@ pub struct Taken {
     pub on: Vec<Timed>,
     /// Of threads that left theirs.
     pub off: Vec<Timed>,
-    pub code: Code,
-    /// Samples that the kernel could not deliver.
-    pub lost: u64,
-    /// CPU seconds that taking took.
-    pub spent: f64,
+    pub(super) taker: Taker,
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::code::Code;
     use super::*;
 
     #[test]
