@@ -18,7 +18,6 @@ use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queues {
     pub samples: u64,
-    /// Connections seen, over all samples.
     pub connections: u64,
     /// Connections whose request the server has not read, or that it has not accepted.
     pub at_server: u64,

@@ -33,9 +33,7 @@ pub enum Kind {
     Lock,
     /// A block request that was held back before it reached the queue.
     DiskHeld,
-    /// A block request in the queue.
     DiskQueue,
-    /// A block request in the device.
     DiskDevice,
     /// The file system, or a device whose request was not seen.
     DiskOther,
@@ -47,11 +45,9 @@ pub enum Kind {
     Timer,
     /// Freeing or moving memory, or waiting for a page.
     Memory,
-    /// A child process.
     Child,
     /// The other end of a pipe, an event.
     Pipe,
-    /// No event tells.
     NotFollowed,
 }
 
@@ -70,7 +66,6 @@ pub enum Link {
     Pipe,
     /// The other end of a connection.
     Peer,
-    /// A child process.
     Child,
     /// Another thread of the program, while its first one waits for the whole of a window.
     Thread,
@@ -115,12 +110,10 @@ impl Chain {
         self
     }
 
-    /// Its links.
     pub fn links(&self) -> impl Iterator<Item = Link> + '_ {
         self.links.iter().map_while(|l| *l)
     }
 
-    /// Whether it has this link.
     pub fn has(&self, link: Link) -> bool {
         self.links().any(|l| l == link)
     }
@@ -132,17 +125,13 @@ pub enum Whom {
     /// Nobody in particular, or not known.
     #[default]
     Nobody,
-    /// The server itself.
     Server,
-    /// The load generator.
     Client,
     /// Nobody: a CPU idled.
     Idle,
-    /// This thread.
     Thread(i32),
 }
 
-/// A leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Leaf {
     pub kind: Kind,

@@ -33,13 +33,16 @@ mod walk;
 
 pub use answering::Answering;
 pub use counting::Counter;
+use disk::Disks;
 pub use leaf::Side;
 use request::{Request, Requests};
 use served::Served;
-use sockets::{Connections, Generations};
+use sockets::{Connections, End, Generations, Sockets};
 use source::Window;
 use sums::Sums;
 pub use taking::{FollowedService, Known, Recorded};
+use timeline::{Silent, Timelines, timelines};
+use walk::Walker;
 
 use crate::stacks::held::Held;
 
@@ -59,9 +62,7 @@ pub struct Follower {
     command: Vec<leaf::Piece>,
     /// The load generator's own latencies within the windows, in nanoseconds.
     generator: Vec<u64>,
-    /// What each window showed.
     stretches: Vec<Stretch>,
-    /// What came at the ports of a service.
     at_ports: AtPorts,
     /// When which thread had a request, of those that arrived at a service.
     held: Vec<Held>,
@@ -159,30 +160,30 @@ impl Follower {
         self.learn_numbered(window);
     }
 
-    /// The same of a window whose sockets have numbers of their own ([`sockets::Generations`]).
+    /// The same of a window whose sockets have numbers of their own ([`Generations`]).
     pub fn learn_numbered(&mut self, window: &Window) {
         if window.lost == 0 {
-            sockets::Sockets::of(&window.events, &timeline::timelines(window), &mut self.connections);
+            Sockets::of(&window.events, &timelines(window), &mut self.connections);
         }
     }
 
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in
     /// nanoseconds on the monotonic clock; `silent` are threads that no event concerned.
-    pub fn window(&mut self, window: &Window, silent: &timeline::Silent, turns: &[(i32, u64, u64)], what: Requested) {
+    pub fn window(&mut self, window: &Window, silent: &Silent, turns: &[(i32, u64, u64)], what: Requested) {
         self.count(window);
         if window.lost > 0 {
             return;
         }
-        let mut timelines = timeline::timelines(window);
+        let mut timelines = timelines(window);
         timelines.add_silent(silent, window.start, window.end);
-        let sockets = sockets::Sockets::of(&window.events, &timelines, &mut self.connections);
+        let sockets = Sockets::of(&window.events, &timelines, &mut self.connections);
         if what == Requested::ByArrivals {
             self.at_ports.bytes += sockets.received(&self.connections);
         }
-        let disks = disk::Disks::of(&window.events);
+        let disks = Disks::of(&window.events);
         self.name_groups(&timelines);
         let sides = self.sides(&sockets, &timelines, what);
-        let walker = walk::Walker {
+        let walker = Walker {
             timelines: &timelines,
             sockets: &sockets,
             connections: &self.connections,
@@ -247,18 +248,13 @@ impl Follower {
     }
 
     /// The sides of the processes that are known, and of a service's clients.
-    fn sides(
-        &self,
-        sockets: &sockets::Sockets,
-        timelines: &timeline::Timelines,
-        what: Requested,
-    ) -> HashMap<i32, Side> {
+    fn sides(&self, sockets: &Sockets, timelines: &Timelines, what: Requested) -> HashMap<i32, Side> {
         let clients = if what == Requested::ByArrivals { self.clients(sockets, timelines) } else { HashMap::new() };
         clients.into_iter().chain(self.sides.iter().map(|(&pid, &side)| (pid, side))).collect()
     }
 
     /// Processes of this machine that ask the service and that it does not ask.
-    fn clients(&self, sockets: &sockets::Sockets, timelines: &timeline::Timelines) -> HashMap<i32, Side> {
+    fn clients(&self, sockets: &Sockets, timelines: &Timelines) -> HashMap<i32, Side> {
         let pid = |socket: u64| {
             let user = request::user(sockets.between(socket, 0, u64::MAX))?;
             timelines.processes.get(&user).copied()
@@ -270,7 +266,7 @@ impl Follower {
             if self.sides.get(&own) != Some(&Side::Server) || self.sides.contains_key(&theirs) {
                 continue;
             }
-            let answers = self.connections.end(socket) == Some(sockets::End::Answers);
+            let answers = self.connections.end(socket) == Some(End::Answers);
             let found = if answers { &mut asking } else { &mut asked };
             found.insert(theirs);
         }
@@ -278,7 +274,7 @@ impl Follower {
     }
 
     /// Adds the control groups of processes that are not the service's to their threads' names.
-    fn name_groups(&mut self, timelines: &timeline::Timelines) {
+    fn name_groups(&mut self, timelines: &Timelines) {
         if self.groups.is_empty() {
             return;
         }

@@ -27,7 +27,6 @@ const OF_STOPPED: Duration = Duration::from_millis(250);
 /// the length above. Where a lock is held for as long as a window, requests that wait for it are all cut, and of short
 /// ones there are so many that the cut are few.
 const CUT: f64 = 2.5;
-/// The longest window.
 pub const LONGEST: Duration = Duration::from_secs(2);
 /// How many times as long as the 99th percentile of latency a window is at least.
 const LATENCIES: f64 = 20.0;
@@ -71,7 +70,6 @@ impl Pace {
         Pace { share, cpus, event_cost, least, length: least, later: 1.0, ..Pace::default() }
     }
 
-    /// How long the next window is.
     pub fn length(&self) -> Duration {
         Duration::from_secs_f64(self.length)
     }

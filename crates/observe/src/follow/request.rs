@@ -15,7 +15,6 @@ use super::timeline::Doing;
 use super::turns::{Turn, Turns, turns};
 use super::walk::{Walker, put};
 
-/// A request that was followed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Nanoseconds on the monotonic clock.
@@ -28,7 +27,6 @@ pub struct Request {
 /// Requests within requests that are followed: a proxy before a proxy before a server.
 const MOST_NESTED: u32 = 4;
 
-/// The requests of a window.
 pub struct Requests<'a> {
     walker: &'a Walker<'a>,
     /// Turns that each thread made on connections of its own, in order.

@@ -10,7 +10,6 @@ use super::sockets::{Act, Entry};
 /// One request, seen from the end that answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Served {
-    /// The socket of the end that answers.
     pub socket: u64,
     /// When its first bytes arrived.
     pub begin: u64,

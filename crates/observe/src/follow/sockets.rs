@@ -38,9 +38,7 @@ pub enum Act {
     Sent(u32),
     /// A thread took so many bytes from it; none at the end of the stream.
     Received(u32),
-    /// Something arrived in it.
     Arrived,
-    /// It was closed.
     Closed,
 }
 
@@ -188,7 +186,6 @@ impl Connections {
     }
 }
 
-/// The sockets of one window.
 #[derive(Clone, Debug, Default)]
 pub struct Sockets {
     logs: HashMap<u64, Vec<Entry>>,

@@ -9,7 +9,6 @@ use super::sockets::{Act, Entry};
 /// One turn, seen from the end that asks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
-    /// The socket of the end that asks.
     pub socket: u64,
     /// When the sending (or connecting) call began.
     pub begin: u64,
@@ -17,7 +16,6 @@ pub struct Turn {
     /// When the last bytes of the answer were taken.
     pub end: u64,
     pub receiver: i32,
-    /// Bytes of the answer.
     pub received: u64,
 }
 

@@ -47,7 +47,6 @@ struct At {
 }
 
 impl At {
-    /// One piece, if there is time for it.
     fn put(self, kind: Kind, whom: Whom, span: (u64, u64), out: &mut Vec<Piece>) {
         put(Leaf { kind, side: self.side, whom, chain: self.chain }, span, out);
     }
