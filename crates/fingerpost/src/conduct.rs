@@ -191,7 +191,7 @@ fn measure_instrument(options: &Options, dir: &Path, stop: &AtomicBool) -> Instr
     let rows: Vec<Row> = ["clock.gettime", "clock.loop"].into_iter().filter_map(row).collect();
     let mut executor = ProcessExecutor::new(&rows, &options.cpus, |_| Duration::from_millis(5), dir, stop);
     let mut take = |job: usize| match executor.slice(job) {
-        Slice::Samples(s) => (estimate::median(&s.values), s.resident),
+        Slice::Samples(s) => (estimate::median(&s.process.samples), s.resident),
         _ => (0.0, 0),
     };
     let ((clock_ns, probe_resident_bytes), (loop_ns, _)) = (take(0), take(1));

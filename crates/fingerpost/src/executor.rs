@@ -117,7 +117,7 @@ impl Executor for ProcessExecutor<'_> {
         // What is not removed now goes with the scratch directory.
         let _ = fs::remove_dir_all(&dir);
         if let Slice::Samples(samples) = &slice {
-            self.hints[job] = samples.batch;
+            self.hints[job] = samples.process.batch;
         }
         slice
     }
@@ -181,7 +181,7 @@ mod tests {
         let Slice::Samples(samples) = slice_of("echo resident 1000; echo batch 7; echo s 10 500 0; echo end") else {
             panic!()
         };
-        assert_eq!((samples.values, samples.batch), (vec![50.0], 7));
+        assert_eq!((samples.process.samples, samples.process.batch), (vec![50.0], 7));
     }
 
     #[test]

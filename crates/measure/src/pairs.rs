@@ -104,6 +104,8 @@ fn is_a_look(pairs: usize, base: usize) -> bool {
 mod tests {
     use std::time::Duration;
 
+    use fingerpost_record::Process;
+
     use super::*;
     use crate::slice::Samples;
 
@@ -126,7 +128,8 @@ mod tests {
             let value = 100.0 * drift * if side == 1 { 1.01 } else { 1.0 };
             // Every third slice has a neighbour.
             let pace = if self.calls.len().is_multiple_of(3) { 8000.0 } else { 4000.0 };
-            Slice::Samples(Samples { values: vec![value; 5], batch: 1, pace: vec![pace], ..Samples::default() })
+            let process = Process { samples: vec![value; 5], pace: vec![pace], batch: 1, ..Process::default() };
+            Slice::Samples(Samples { process, resident: 0 })
         }
         fn now(&self) -> Duration {
             self.now

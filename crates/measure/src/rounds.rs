@@ -273,7 +273,8 @@ mod tests {
     }
 
     fn samples(value: f64) -> Slice {
-        Slice::Samples(Samples { values: vec![value; 10], batch: 1, ..Samples::default() })
+        let process = Process { samples: vec![value; 10], batch: 1, ..Process::default() };
+        Slice::Samples(Samples { process, resident: 0 })
     }
 
     fn jobs(n: usize) -> Vec<Job> {

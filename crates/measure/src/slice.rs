@@ -1,7 +1,5 @@
 //! What one process of one probe brought back.
 
-use std::collections::BTreeMap;
-
 use fingerpost_record::Process;
 
 use crate::estimate::{self, Center};
@@ -22,32 +20,16 @@ pub enum Slice {
 /// Samples of one process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// One value per batch.
-    pub values: Vec<f64>,
-    /// Indexes of the batches that were disturbed.
-    pub disturbed: Vec<u32>,
-    /// Nanoseconds of the fixed work beside the undisturbed batches, by CPU: see [`crate::pace`].
-    pub pace: Vec<f64>,
-    /// Operations in a batch.
-    pub batch: u64,
-    /// Counters per operation.
-    pub counters: BTreeMap<String, f64>,
+    /// As the record keeps them, without an estimate.
+    pub process: Process,
     /// Resident bytes of the process when its loop started.
     pub resident: u64,
 }
 
 impl Samples {
-    /// The process as the record keeps it, with its own estimate.
+    /// The process with its own estimate.
     pub fn into_process(self, center: Center) -> Process {
-        let value = estimate::within_process(&self.values, &self.disturbed, center);
-        Process {
-            value,
-            samples: self.values,
-            disturbed: self.disturbed,
-            pace: self.pace,
-            batch: self.batch,
-            counters: self.counters,
-            ..Process::default()
-        }
+        let value = estimate::within_process(&self.process.samples, &self.process.disturbed, center);
+        Process { value, ..self.process }
     }
 }

@@ -21,7 +21,7 @@
 use std::path::PathBuf;
 
 use fingerpost_measure::slice::{Samples, Slice};
-use fingerpost_record::{Param, Params, Unit};
+use fingerpost_record::{Param, Params, Process, Unit};
 
 /// The first argument of a probe process.
 pub const MARK: &str = "__probe";
@@ -106,7 +106,7 @@ pub fn parse_answer(text: &str, unit: Unit) -> Slice {
             }
         }
     }
-    match (whole, samples.values.is_empty()) {
+    match (whole, samples.process.samples.is_empty()) {
         (false, _) => Slice::Failed("the probe ended before its answer was whole".to_owned()),
         (true, true) => Slice::Failed("the probe gave no sample".to_owned()),
         (true, false) => Slice::Samples(samples),
@@ -117,30 +117,30 @@ pub fn parse_answer(text: &str, unit: Unit) -> Slice {
 fn take(samples: &mut Samples, word: &str, rest: &str, unit: Unit) -> Option<()> {
     match word {
         "resident" => samples.resident = rest.parse().ok()?,
-        "batch" => samples.batch = rest.parse().ok()?,
+        "batch" => samples.process.batch = rest.parse().ok()?,
         "s" => {
             let (value, flag) = parse_sample(rest, unit)?;
-            push(samples, value, flag);
+            push(&mut samples.process, value, flag);
         }
         "v" => {
             let (value, flag) = rest.split_once(' ')?;
-            push(samples, finite(value)?, flag != "0");
+            push(&mut samples.process, finite(value)?, flag != "0");
         }
-        "p" => samples.pace.push(rest.parse().ok()?),
+        "p" => samples.process.pace.push(rest.parse().ok()?),
         "c" => {
             let (name, value) = rest.split_once(' ')?;
-            samples.counters.insert(name.to_owned(), finite(value)?);
+            samples.process.counters.insert(name.to_owned(), finite(value)?);
         }
         _ => return None,
     }
     Some(())
 }
 
-fn push(samples: &mut Samples, value: f64, flag: bool) {
+fn push(process: &mut Process, value: f64, flag: bool) {
     if flag {
-        samples.disturbed.push(samples.values.len() as u32);
+        process.disturbed.push(process.samples.len() as u32);
     }
-    samples.values.push(six_digits(value));
+    process.samples.push(six_digits(value));
 }
 
 /// A batch of a quarter of a millisecond is timed to a few parts in a million, so further digits would only make the
@@ -197,12 +197,16 @@ mod tests {
     fn samples_come_out_in_the_unit() {
         let answer = "resident 1000\nbatch 10\ns 10 500 0\ns 10 700 1\nc cycles_user 3.5\nend\n";
         let Slice::Samples(s) = parse_answer(answer, Unit::Nanoseconds) else { panic!() };
-        assert_eq!((s.values, s.disturbed, s.batch, s.resident), (vec![50.0, 70.0], vec![1], 10, 1000));
-        assert_eq!(s.counters["cycles_user"], 3.5);
+        let (process, resident) = (s.process, s.resident);
+        assert_eq!(
+            (process.samples, process.disturbed, process.batch, resident),
+            (vec![50.0, 70.0], vec![1], 10, 1000)
+        );
+        assert_eq!(process.counters["cycles_user"], 3.5);
         let Slice::Samples(s) = parse_answer("s 4096 1000 0\nend", Unit::BytesPerSecond) else { panic!() };
-        assert_eq!(s.values, [4.096e9]);
+        assert_eq!(s.process.samples, [4.096e9]);
         let Slice::Samples(s) = parse_answer("v 97.5 0\nend", Unit::Percent) else { panic!() };
-        assert_eq!(s.values, [97.5]);
+        assert_eq!(s.process.samples, [97.5]);
     }
 
     #[test]

@@ -65,8 +65,12 @@ fn every_row_answers_with_plausible_values_and_leaves_nothing() {
             let (answer, group) = run(&request(probe.name, params, dir.path()));
             match parse_answer(&answer, probe.unit) {
                 Slice::Samples(samples) => {
-                    assert!(samples.values.iter().all(|v| (1.0..1e9).contains(v)), "{row}: {:?}", samples.values);
-                    assert!(samples.batch >= 1 && samples.resident > 0, "{row}");
+                    assert!(
+                        samples.process.samples.iter().all(|v| (1.0..1e9).contains(v)),
+                        "{row}: {:?}",
+                        samples.process.samples
+                    );
+                    assert!(samples.process.batch >= 1 && samples.resident > 0, "{row}");
                 }
                 Slice::Skipped(reason) => {
                     assert!(
@@ -133,7 +137,7 @@ fn more_work_takes_longer() {
     let best = |probe: &str, name: &str, value: i64| {
         let (answer, _) = run(&request(probe, Params::new().with(name, value), dir.path()));
         match parse_answer(&answer, fingerpost_record::Unit::Nanoseconds) {
-            Slice::Samples(samples) => samples.values.into_iter().fold(f64::INFINITY, f64::min),
+            Slice::Samples(samples) => samples.process.samples.into_iter().fold(f64::INFINITY, f64::min),
             other => panic!("{probe}: {other:?}"),
         }
     };

@@ -96,8 +96,16 @@ fn every_row_answers_whole_and_plausibly_and_leaves_no_process() {
             match parse_answer(&String::from_utf8(output.stdout).unwrap(), probe.unit) {
                 Slice::Samples(samples) => {
                     let range = plausible(probe.unit);
-                    assert!(samples.values.iter().all(|v| range.contains(v)), "{row}: {:?}", samples.values);
-                    assert!(samples.counters.values().all(|v| *v >= 0.0), "{row}: {:?}", samples.counters);
+                    assert!(
+                        samples.process.samples.iter().all(|v| range.contains(v)),
+                        "{row}: {:?}",
+                        samples.process.samples
+                    );
+                    assert!(
+                        samples.process.counters.values().all(|v| *v >= 0.0),
+                        "{row}: {:?}",
+                        samples.process.counters
+                    );
                 }
                 Slice::Skipped(reason) if !two && reason.contains("two CPUs") => {}
                 other => panic!("{row}: {other:?} {}", String::from_utf8_lossy(&output.stderr)),
