@@ -17,12 +17,12 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use fingerpost_record::stacks::{MOST_STACKS, Stack, Stacks};
-use fingerpost_sys::perf::stacks::{Registers, StackSample, StackSampler, Trigger};
+use fingerpost_sys::perf::stacks::{StackSample, StackSampler, Trigger};
 use fingerpost_sys::sample;
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use code::Code;
-use unwind::Namer;
+use unwind::{Namer, Timed};
 
 /// Samples a second of a CPU that is not idle, not in step with timers of whole milliseconds; and of all CPUs together.
 const HERTZ: u64 = 99;
@@ -31,19 +31,6 @@ const MOST_HERTZ: u64 = 2_000;
 const EVERY: Duration = Duration::from_millis(200);
 /// Bytes of stacks that are kept to be unwound.
 const MOST_BYTES: usize = 48 << 20;
-
-/// A [`StackSample`] that is kept.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Timed {
-    pub pid: i32,
-    pub tid: i32,
-    pub time: u64,
-    /// Of so many it is one.
-    pub one_in: u64,
-    pub kernel: Vec<u64>,
-    pub user: Option<Registers>,
-    pub stack: Vec<u8>,
-}
 
 /// Samples of one kind, bounded.
 #[derive(Default)]
@@ -162,7 +149,7 @@ impl Sampled {
     pub fn name(self) -> Option<Stacks> {
         let before = thread_cpu_seconds();
         let Sampled { taker: Taker { code, lost, spent, .. }, kept: Kept { samples, seen, .. } } = self;
-        let mut namer = Namer::new(code, samples.iter());
+        let mut namer = Namer::new(code.read(), samples.iter());
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
         samples.iter().for_each(|s| *counts.entry(namer.frames(s)).or_default() += 1);
         let stacks = folded(counts, &namer.names)?;

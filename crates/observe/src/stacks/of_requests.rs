@@ -59,7 +59,7 @@ impl Absences {
 pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<&Holds>)]) -> Vec<RequestStacks> {
     let before = thread_cpu_seconds();
     let Taken { on, off, taker: Taker { code, lost, spent, .. } } = taken;
-    let mut namer = Namer::new(code, on.iter().chain(&off));
+    let mut namer = Namer::new(code.read(), on.iter().chain(&off));
     let [on_frames, off_frames]: [Vec<_>; 2] = [&on, &off].map(|of| of.iter().map(|s| namer.frames(s)).collect());
     let self_cost = spent + thread_cpu_seconds() - before;
     let mut found = Vec::new();

@@ -9,8 +9,6 @@ use fingerpost_sys::kallsyms;
 use fingerpost_sys::perf::stacks::Registers;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 
-use super::Timed;
-use super::code::Code;
 use super::image::Image;
 use super::jit::Jit;
 use super::maps::{self, Mapping};
@@ -27,6 +25,19 @@ pub const KERNEL: &str = " (kernel)";
 
 /// A file of code, by device and inode.
 pub type FileKey = (String, u64);
+
+/// A [`StackSample`](fingerpost_sys::perf::stacks::StackSample) that is kept.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timed {
+    pub pid: i32,
+    pub tid: i32,
+    pub time: u64,
+    /// Of so many it is one.
+    pub one_in: u64,
+    pub kernel: Vec<u64>,
+    pub user: Option<Registers>,
+    pub stack: Vec<u8>,
+}
 
 /// A process as its frames are unwound and named.
 pub struct Process {
@@ -135,10 +146,10 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// For samples of this code.
-    pub fn new<'a>(code: Code, samples: impl Iterator<Item = &'a Timed>) -> Namer {
+    /// For samples of these processes.
+    pub fn new<'a>(processes: HashMap<i32, Process>, samples: impl Iterator<Item = &'a Timed>) -> Namer {
         Namer {
-            processes: code.read(),
+            processes,
             unknown: Process::new(Vec::new(), &HashMap::new(), Jit::default()),
             kernel: kallsyms::names(samples.flat_map(|s| s.kernel.iter().copied())),
             known: HashMap::new(),
