@@ -161,9 +161,9 @@ fn acks_delayed(f: &Facts) -> Option<bool> {
 
 pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     let retransmits = f.known("tcp.retransmits");
-    let mbit = |way: &str| f.known(&format!("net.{way}.mbit_s"));
-    let rates = mbit("in").zip(mbit("out")).map(|(i, o)| {
-        let peak = mbit("in.peak").unwrap_or(i).max(mbit("out.peak").unwrap_or(o));
+    let rates = f.known("net.in.mbit_s").zip(f.known("net.out.mbit_s")).map(|(i, o)| {
+        let peak_in = f.known("net.in.peak.mbit_s").unwrap_or(i);
+        let peak = f.known("net.out.peak.mbit_s").unwrap_or(o).max(peak_in);
         format!("{} Mbit/s in and {} out, peak {}", significant(i), significant(o), significant(peak))
     });
     let lost = f.drops.zip(retransmits).map(|(d, r)| format!("{d} packets dropped, {r} segments sent again"));
