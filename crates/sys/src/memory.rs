@@ -56,7 +56,8 @@ fn ranges(maps: &str, program: &str, wanted: impl Fn(&str) -> bool) -> Vec<(usiz
     let parse = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (range, rights) = (words.next()?, words.next()?);
-        if !wanted(rights) || !line.ends_with(program) {
+        // The path is the rest of the line, blanks included.
+        if !wanted(rights) || line.find('/').is_none_or(|at| &line[at..] != program) {
             return None;
         }
         let (start, end) = range.split_once('-')?;

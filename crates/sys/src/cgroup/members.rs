@@ -125,17 +125,20 @@ pub fn of_directory(dir: &Path) -> Vec<i32> {
     pids.into_iter().collect()
 }
 
-/// A group's directory and those of the groups below it, with their paths from there on: its own is empty.
+/// A group's directory and those of the groups below it, with their paths from there on: its own is empty. What is
+/// below a group is listed when the next one is asked for: whoever moves down from a group after that was read is met
+/// below it.
 pub(super) fn tree(root: PathBuf) -> impl Iterator<Item = (PathBuf, String)> {
     let mut todo = vec![(root, String::new(), 0)];
+    let mut last: Option<(PathBuf, String, usize)> = None;
     std::iter::from_fn(move || {
-        let (dir, path, depth) = todo.pop()?;
-        if depth < DEEPEST {
-            let below = fs::read_dir(&dir).into_iter().flatten().flatten();
+        if let Some((dir, path, depth)) = last.take().filter(|(.., depth)| *depth < DEEPEST) {
+            let below = fs::read_dir::<&PathBuf>(&dir).into_iter().flatten().flatten();
             let below = below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
             todo.extend(below.map(|e| (e.path(), format!("{path}/{}", e.file_name().to_string_lossy()), depth + 1)));
         }
-        Some((dir, path))
+        last = todo.pop();
+        last.clone().map(|(dir, path, _)| (dir, path))
     })
 }
 

@@ -107,11 +107,13 @@ impl RedisConnection {
     fn answer(&mut self) -> Result<i64, QueryError> {
         let line = self.line()?;
         let Some(count) = line.strip_prefix('*') else { return self.one(&line) };
+        // All of it is read, whatever is an error in it: what is asked next has its own answer.
+        let mut read = Ok(1);
         for _ in 0..number(count)?.clamp(0, MOST) {
             let line = self.line()?;
-            self.one(&line)?;
+            read = read.and(self.one(&line).map(|_| 1));
         }
-        Ok(1)
+        read
     }
 
     /// Reads an answer that begins with this line and is not an array: none that is asked for here is one of arrays.

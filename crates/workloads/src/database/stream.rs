@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// Enough for most answers to come with one read.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 32 << 10;
 /// No answer of ours is longer: a longer one is not from a database.
 const LONGEST: usize = 64 << 20;
 

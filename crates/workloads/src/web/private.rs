@@ -74,7 +74,8 @@ pub fn start(
         });
     }
     let root = scratch.path().join("web-root");
-    if !root.exists() {
+    // Where a start failed before the file was whole, making it again is refused.
+    if std::fs::metadata(root.join(FILE)).map_or(true, |file| file.len() != settings.size) {
         // Bytes that do not compress to nothing, the same in every run.
         let mut random = fastrand::Rng::with_seed(4);
         let content: Vec<u8> = (0..settings.size).map(|_| random.alphanumeric() as u8).collect();
