@@ -39,11 +39,11 @@ pub use sink::Sink;
 pub static REGISTRY: &[Listed] = &[
     Listed::Course(&database::LAB),
     Listed::Course(&web::LAB),
+    Listed::Course(&site::LAB),
+    Listed::Course(&launch::LAB),
     Listed::Probes(&zerofill::LAB),
     Listed::Probes(&flops::LAB),
     Listed::Probes(&memory::LAB),
-    Listed::Course(&site::LAB),
-    Listed::Course(&launch::LAB),
 ];
 
 /// What a report knows of them.

@@ -47,7 +47,7 @@ const SERVICE_EVERY: Duration = Duration::from_millis(100);
 /// How long the first window waits for the first sample of sockets, at most: some ten times what one takes.
 const FIRST_SAMPLE: Duration = Duration::from_millis(100);
 
-/// Totals of what a server's connections received ([`crate::queues::Received`]).
+/// Totals of what a server's connections received (`queues::Received`).
 pub const RECEIVED_BYTES: &str = "sockets.received.bytes";
 /// See [`RECEIVED_BYTES`].
 pub const RECEIVED_SECONDS: &str = "sockets.received.seconds";

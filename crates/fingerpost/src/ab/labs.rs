@@ -152,6 +152,10 @@ fn cut_to_pairs(runs: &mut [Run; 2], differing: &[String]) {
         };
         let Some(other) = b.measurements.iter_mut().find(same) else { continue };
         let pairs = row.processes.len().min(other.processes.len());
+        // What one side never had is told of that side.
+        if pairs == 0 {
+            continue;
+        }
         for row in [row, other] {
             if row.processes.len() > pairs {
                 row.processes.truncate(pairs);
@@ -321,6 +325,21 @@ mod tests {
             2 * followed.paths[0].followed,
             "the requests of all turns are kept together"
         );
+    }
+
+    #[test]
+    fn rounds_of_one_side_only_are_cut_and_a_side_that_has_none_takes_nothing_from_the_other() {
+        let of = |values: &[f64]| merge(&values.iter().map(|v| turn(*v)).collect::<Vec<_>>());
+        let cut = |a: &[f64], b: Run| {
+            let mut runs = [of(a), b];
+            cut_to_pairs(&mut runs, &[]);
+            runs.map(|run| (run.measurements[0].processes.len(), run.measurements[0].estimate.is_some()))
+        };
+        assert_eq!(cut(&[1.0, 2.0, 3.0], of(&[4.0, 5.0])), [(2, true), (2, true)]);
+        let mut failed = turn(1.0);
+        failed.measurements[0].processes.clear();
+        failed.measurements[0].estimate = None;
+        assert_eq!(cut(&[1.0, 2.0, 3.0], failed), [(3, true), (0, false)]);
     }
 
     #[test]

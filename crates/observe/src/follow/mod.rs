@@ -7,7 +7,7 @@
 //!                                                                → walk → pieces → sums → record::Paths
 //! ```
 //!
-//! [`event`] is the vocabulary; a [`source::Source`] has the kernel's events in windows; a [`Follower`] takes one
+//! `event` is the vocabulary; a [`source::Source`] has the kernel's events in windows; a [`Follower`] takes one
 //! window after the other.
 
 use std::collections::{HashMap, HashSet};
@@ -160,7 +160,7 @@ impl Follower {
         self.learn_numbered(window);
     }
 
-    /// The same of a window whose sockets have numbers of their own ([`Generations`]).
+    /// The same of a window whose sockets have numbers of their own (`Generations`).
     pub fn learn_numbered(&mut self, window: &Window) {
         if window.lost == 0 {
             Sockets::of(&window.events, &timelines(window), &mut self.connections);
