@@ -63,16 +63,40 @@ pub struct Conclusion {
     pub(super) here: Here,
 }
 
-/// A conclusion of the document that two lists share.
-pub(super) const fn of_mysteries(
-    key: &'static str,
-    place: &'static str,
-    says: &'static str,
+/// What conclusions have alike: their document, the tables that they are about, and the section.
+#[derive(Clone, Copy)]
+pub(super) struct About {
+    document: Document,
     tables: &'static [&'static str],
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document: Document::Mysteries, place, says, tables, source, here }
+    place: &'static str,
+}
+
+impl About {
+    pub const fn new(document: Document, tables: &'static [&'static str]) -> About {
+        About { document, tables, place: "" }
+    }
+
+    /// In this section.
+    pub const fn at(self, place: &'static str) -> About {
+        About { place, ..self }
+    }
+
+    /// One of them.
+    pub const fn conclusion(
+        self,
+        key: &'static str,
+        says: &'static str,
+        source: fn() -> Judged,
+        here: Here,
+    ) -> Conclusion {
+        let About { document, tables, place } = self;
+        Conclusion { key, document, place, says, tables, source, here }
+    }
+}
+
+/// Conclusions of the document that several lists share.
+pub(super) const fn mysteries(tables: &'static [&'static str]) -> About {
+    About::new(Document::Mysteries, tables)
 }
 
 impl Conclusion {

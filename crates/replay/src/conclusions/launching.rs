@@ -3,34 +3,22 @@
 use fingerpost_record::text::counted;
 use fingerpost_record::{Outcome, Params, Run, Status};
 
-use super::conclusion::{Conclusion, Document, Here};
+use super::conclusion::{About, Conclusion, Document, Here};
 use super::judged::Judged;
 use super::source::{between, count, mean, mean_of, ratio, row, status, total};
 use fingerpost_compare::verdict::Verdict;
 use fingerpost_labs::launch::analysis::{self, Answer};
 
-const LAUNCH: &[&str] = &["launch"];
-const PAGEINS: &[&str] = &["launch-pageins"];
+const LAUNCH: About = About::new(Document::Swapfile, &["launch"]);
+const PAGEINS: About = About::new(Document::Swapfile, &["launch-pageins"]);
+const BOTH: About = About::new(Document::Swapfile, &["launch", "launch-pageins"]);
 const TWO_SYSTEMS: &str = "it is about two versions of one system";
-
-const fn of(
-    key: &'static str,
-    place: &'static str,
-    says: &'static str,
-    tables: &'static [&'static str],
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document: Document::Swapfile, place, says, tables, source, here }
-}
 
 /// The conclusions about launching.
 pub static LIST: &[Conclusion] = &[
-    of(
+    LAUNCH.at("Determination").conclusion(
         "swap_partition_helps_much",
-        "Determination",
         "Under 10.0.4 a place of its own for swap makes a large difference to how fast applications start.",
-        LAUNCH,
         || {
             let both = ["single", "dual"].map(|p| placements("10.0.4", p));
             let [one, two] = both.each_ref().map(|c| count(c, "launch.time", Verdict::Faster));
@@ -43,11 +31,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(helps, "launch --set placements=file,single,dual --allow-system-changes"),
     ),
-    of(
+    LAUNCH.at("Conclusions").conclusion(
         "helps_less_in_ten_one",
-        "Conclusions",
         "Under 10.1 it still helps, and helps less than before.",
-        LAUNCH,
         || {
             let times = |system: &str| ["single", "dual"].map(|p| mean(&placements(system, p), "launch.time"));
             let ([old_single, old_dual], [single, dual]) = (times("10.0.4"), times("10.1"));
@@ -57,12 +43,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    LAUNCH.at("The Benchmarks").conclusion(
         "second_drive_best",
-        "The Benchmarks",
         "Swap on a second drive beats swap on another partition of the drive that the system is on, for every \
          application.",
-        LAUNCH,
         || {
             let c = ["10.0.4", "10.1"]
                 .map(|s| between(&format!("launch-{s}[placement=single]"), &format!("launch-{s}[placement=dual]")));
@@ -71,11 +55,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(second_drive, "launch --set placements=file,single,dual --allow-system-changes"),
     ),
-    of(
+    LAUNCH.at("Preface").conclusion(
         "ten_one_faster",
-        "Preface",
         "Version 10.1 starts applications much faster than 10.0.4.",
-        LAUNCH,
         || {
             let c = between("launch-10.0.4", "launch-10.1");
             let [faster, slower] = [Verdict::Faster, Verdict::Slower].map(|v| count(&c, "launch.time", v));
@@ -85,12 +67,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    LAUNCH.at("Determination").conclusion(
         "apple_applications_gain_most",
-        "Determination",
         "Several of the vendor's own applications are faster by default in 10.1 than they were with a second drive in \
          10.0.4.",
-        LAUNCH,
         || {
             let c = between("launch-10.0.4[placement=dual]", "launch-10.1[placement=default]");
             let apps = ["iTunes", "Mail", "System Preferences", "QuickTime Pro"];
@@ -101,11 +81,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    PAGEINS.at("Determination").conclusion(
         "far_fewer_pageins",
-        "Determination",
         "Version 10.1 pages in far less until it has started: some two thousand times against eight to ten thousand.",
-        PAGEINS,
         || {
             let c = between("launch-10.0.4", "launch-10.1");
             let r = row(&c, "launch.pageins");
@@ -117,11 +95,9 @@ pub static LIST: &[Conclusion] = &[
             "it is about two versions of one system; `--set state=after-boot` records the page-ins of this one",
         ),
     ),
-    of(
+    PAGEINS.at("Determination").conclusion(
         "pageins_grow_with_uptime",
-        "Determination",
         "Page-ins go on with the days that the system is up, much more slowly in 10.1.",
-        PAGEINS,
         || {
             let days = |system: &str, days: i64| {
                 let run = super::source::load(system);
@@ -136,11 +112,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(grow, "launch --watch 4d"),
     ),
-    of(
+    BOTH.at("Determination").conclusion(
         "paging_explains_a_part",
-        "Determination",
         "Part of the gain of 10.1 comes from paging less; how much is not known.",
-        &["launch", "launch-pageins"],
         || {
             let suspected =
                 status(&between("launch-10.0.4", "launch-10.1"), "memory.paging") == Some(Status::Suspected);
@@ -148,40 +122,32 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    PAGEINS.at("Conclusions").conclusion(
         "memory_avoids_pageouts",
-        "Conclusions",
         "Enough memory keeps the system from paging out, which is slow because it goes to the disk.",
-        PAGEINS,
         || {
             let [old, new] = ["launch-10.0.4", "launch-10.1"].map(|system| total(system, "pageouts"));
             Judged::not(&format!("nothing was paged out in either block of top ({old:.0} and {new:.0})"))
         },
         Here::By(pageouts, "launch --allow-system-changes"),
     ),
-    of(
+    LAUNCH.at("Determination").conclusion(
         "libraries_or_allocation",
-        "Determination",
         "The vendor's applications may gain by libraries that are in memory already, or by another way to allocate \
          memory.",
-        LAUNCH,
         || Judged::not("it is called speculation there: nothing was measured"),
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    PAGEINS.at("Determination").conclusion(
         "pageins_are_libraries",
-        "Determination",
         "The page-ins until the system has started are libraries that come into memory by way of the swap file.",
-        PAGEINS,
         || Judged::not("top counts page-ins without where they come from"),
         Here::By(from_swap, "launch --set state=after-boot"),
     ),
-    of(
+    LAUNCH.at("Technical Reference Note").conclusion(
         "three_were_newer",
-        "Technical Reference Note",
         "OmniWeb, iTunes and QuickTime Pro were newer versions under 10.1; whether that makes them faster is not \
          known.",
-        LAUNCH,
         || {
             let c = between("launch-10.0.4", "launch-10.1");
             let [newer, same] = [true, false].map(|newer| {

@@ -2,16 +2,16 @@
 
 use fingerpost_record::{Params, Status};
 
-use super::conclusion::{Conclusion, Here, of_mysteries as of};
+use super::conclusion::{About, Conclusion, Here, mysteries};
 use super::judged::Judged;
 use super::own;
 use super::source::{all, between, g5, load, ratio, row, said, status};
 use fingerpost_compare::verdict::Verdict;
 
-const PROCESS: &[&str] = &["lmbench-process"];
-const CALLS: &[&str] = &["lmbench-syscall-signal"];
-const IPC: &[&str] = &["lmbench-ipc"];
-pub(super) const FLOPS: &[&str] = &["flops"];
+const PROCESS: About = mysteries(&["lmbench-process"]);
+const CALLS: About = mysteries(&["lmbench-syscall-signal"]);
+const IPC: About = mysteries(&["lmbench-ipc"]);
+pub(super) const FLOPS: About = mysteries(&["flops"]);
 const TWO_SYSTEMS: &str = "it is about two published systems";
 const LOW: &str = "Low level benchmarking on Mac OS X and Linux";
 pub(super) const SIGNALING: &str = "Interprocess Communication (IPC) and Signaling";
@@ -19,12 +19,10 @@ pub(super) const FPU: &str = "Micro CPU Benchmarks: Isolating the FPU";
 
 /// The conclusions about single operations.
 pub static LIST: &[Conclusion] = &[
-    of(
+    PROCESS.at(LOW).conclusion(
         "clock_rate_unimportant",
-        LOW,
         "The machine with Mac OS X has a clock that is 8 % faster, and loses all the same: the clock is not what \
          matters.",
-        PROCESS,
         || {
             Judged::by_cause(said(&g5(), "cpu.speed"), |status, figure| {
                 status == Status::Cleared && figure.contains("8 % faster")
@@ -32,11 +30,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    PROCESS.at(LOW).conclusion(
         "processes_slow_on_mac",
-        LOW,
         "Making processes takes much longer under Mac OS X than under Linux on the same processor, in all three forms.",
-        PROCESS,
         || {
             let c = g5();
             let ratios = CREATION.map(|p| ratio(&c, p));
@@ -49,22 +45,18 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(|run| own::against_mac(run, &FORMS), "process.fork process.exec_dynamic process.shell"),
     ),
-    of(
+    PROCESS.at(LOW).conclusion(
         "g5_forks_like_a_xeon",
-        LOW,
         "Under Linux the G5 makes a process only a little slower than the much faster clocked Xeon.",
-        PROCESS,
         || {
             let times = ratio(&between("xeon-3.6-linux", "g5-2.5-linux"), "process.fork");
             Judged::by((1.0..1.2).contains(&times), format!("{times:.2} times"))
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    PROCESS.at(LOW).conclusion(
         "g5_starts_shells_fastest",
-        LOW,
         "Starting a program through the shell, the G5 under Linux beats both of the others.",
-        PROCESS,
         || {
             let times = ["xeon-3.6-linux", "opteron-850-linux"]
                 .map(|other| ratio(&between(other, "g5-2.5-linux"), "process.shell"));
@@ -72,12 +64,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    PROCESS.at(LOW).conclusion(
         "up_to_five_times",
-        LOW,
         "A process takes up to five times longer to make under Mac OS X, so making a thread may be slow as well; that \
          is not proved.",
-        PROCESS,
         || {
             let c = between("opteron-850-linux", "g5-2.7-darwin");
             let most = CREATION.iter().map(|p| ratio(&c, p)).fold(0.0, f64::max);
@@ -100,11 +90,9 @@ pub static LIST: &[Conclusion] = &[
             "process.fork thread.create",
         ),
     ),
-    of(
+    CALLS.at(SIGNALING).conclusion(
         "signals_slow_on_mac",
-        SIGNALING,
         "Signals take far longer under Mac OS X; installing a handler takes four times as long.",
-        CALLS,
         || {
             let c = g5();
             let [install, handle] = ["signal.install", "signal.handle"].map(|p| ratio(&c, p));
@@ -123,12 +111,10 @@ pub static LIST: &[Conclusion] = &[
             "'signal.*'",
         ),
     ),
-    of(
+    CALLS.at(SIGNALING).conclusion(
         "cpu_minor_for_signals",
-        SIGNALING,
         "The processor matters little for signals: the Opteron is somewhat faster than the higher clocked Xeon that \
          runs the same code.",
-        CALLS,
         || {
             let c = between("xeon-3.6-linux", "opteron-850-linux");
             let [install, handle] = ["signal.install", "signal.handle"].map(|p| ratio(&c, p));
@@ -137,12 +123,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    CALLS.at("The Usual Suspects").conclusion(
         "every_call_slow_on_mac",
-        "The Usual Suspects",
         "Entering the kernel may itself be expensive under Mac OS X, as its core is that of a microkernel: the call \
          that does nothing hints at it.",
-        CALLS,
         || {
             let c = g5();
             let times = ratio(&c, "syscall.null");
@@ -152,11 +136,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(|run| own::against_mac(run, &[("syscall.null", "the null call", 3.0)]), "syscall.null"),
     ),
-    of(
+    IPC.at(SIGNALING).conclusion(
         "tcp_latency_doubled",
-        SIGNALING,
         "A round trip over TCP takes more than twice as long under Mac OS X as under any of the Linux systems.",
-        IPC,
         || {
             let times = LINUX.map(|system| ratio(&between(system, "g5-2.7-darwin"), "ipc.tcp"));
             let figure = times.map(|t| format!("{t:.1}")).join(", ");
@@ -164,11 +146,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(|run| own::against_mac(run, &[("ipc.tcp", "a round trip over TCP", 2.0)]), "ipc.tcp"),
     ),
-    of(
+    IPC.at(SIGNALING).conclusion(
         "tcp_connect_slow",
-        SIGNALING,
         "Opening a TCP connection is quick on the G5 under Linux and much slower under Mac OS X.",
-        IPC,
         || {
             let c = g5();
             let guilty = status(&c, "network.stack") == Some(Status::Guilty);
@@ -177,27 +157,21 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(|run| own::against_mac(run, &[("ipc.tcp_connect", "a connection", 1.5)]), "ipc.tcp_connect"),
     ),
-    of(
+    IPC.at("Mac OS X Achilles Heel").conclusion(
         "switches_as_fast",
-        "Mac OS X Achilles Heel",
         "Switching between tasks costs the new Mac OS X hardly more than Linux, so at most their number could matter.",
-        IPC,
         || Judged::not("the document gives no figure for it"),
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    IPC.at("The split funnel suspect").conclusion(
         "locks_as_coarse_as_before",
-        "The split funnel suspect",
         "The kernel's finer locks seem not to work yet: nothing got faster against the version that had two.",
-        IPC,
         || Judged::not("the document has no table of the version before"),
         Here::Never("the kernel's own locking here is in the rows parallel.*, without a system to compare with"),
     ),
-    of(
+    FLOPS.at(FPU).conclusion(
         "g5_fpu_as_good",
-        FPU,
         "In floating point the G5 is as good as the best x86 processor.",
-        FLOPS,
         || {
             let average = average("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-4.0");
             let holds = average.0 != Verdict::Slower && (average.1 - 1.0).abs() < 0.03;
@@ -208,11 +182,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    FLOPS.at(FPU).conclusion(
         "gcc_four_lifts_the_g5",
-        FPU,
         "Version 4.0 of gcc makes the G5 almost 70 % faster in floating point.",
-        FLOPS,
         || {
             let same_clock = average("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0");
             let gains = [same_clock.1, average("flops-g5-2.5-gcc-3.3", "flops-g5-2.7-gcc-4.0").1]
@@ -223,12 +195,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never("compilers here are compared by `fingerpost run flops`"),
     ),
-    of(
+    FLOPS.at(FPU).conclusion(
         "gcc_four_uses_fused_multiply_add",
-        FPU,
         "The gain comes from the fused multiply-add, which the older compiler hardly used: modules of additions and \
          multiplications gain most.",
-        FLOPS,
         || {
             let c = between("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0");
             let gain = |n: i64| {
@@ -245,22 +215,18 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never("compilers here are compared by `fingerpost run flops`"),
     ),
-    of(
+    FLOPS.at(FPU).conclusion(
         "gcc_four_costs_the_opteron",
-        FPU,
         "The Opteron loses by the same change of the compiler.",
-        FLOPS,
         || {
             let (verdict, times) = average("flops-opteron-2.4-gcc-3.3.3", "flops-opteron-2.4-gcc-4.0");
             Judged::by(verdict == Verdict::Slower, format!("{:.0} % of what it was", 100.0 / times))
         },
         Here::Never("compilers here are compared by `fingerpost run flops`"),
     ),
-    of(
+    FLOPS.at("The G5 a.k.a. Power 970FX").conclusion(
         "integer_three_quarters",
-        "The G5 a.k.a. Power 970FX",
         "In integer work the G5 reaches 70 to 80 % of the fastest x86 processors.",
-        FLOPS,
         || Judged::not("the figures for it are in the first article"),
         Here::Never(TWO_SYSTEMS),
     ),

@@ -5,15 +5,15 @@ mod cached;
 use fingerpost_record::text::counted;
 use fingerpost_record::{Budget, Estimate, Observation, Params, Run, Status};
 
-use super::conclusion::{Conclusion, Here, of_mysteries as of};
+use super::conclusion::{About, Conclusion, Here, mysteries};
 use super::judged::{Answer, Judged};
 use super::source::{at_clients, between, g5, ratio, said, status, total, value};
 use super::{own, source};
 use cached::{query_cache, query_cache_here};
 use fingerpost_compare::verdict::Verdict;
 
-pub(super) const MYSQL: &[&str] = &["mysql-scaling"];
-const APACHE: &[&str] = &["apache"];
+pub(super) const MYSQL: About = mysteries(&["mysql-scaling"]);
+const APACHE: About = mysteries(&["apache"]);
 const DATABASE: &str = "database --set engine=mariadb --set storage=myisam";
 const TWO_SYSTEMS: &str = "it is about two systems on one machine; compare a run of each";
 const NO_FIGURE: &str = "the document gives no figure for it";
@@ -25,19 +25,17 @@ const AFTER: &str = "The Aftermath of the First Article";
 
 /// The conclusions about servers.
 pub static LIST: &[Conclusion] = &[
-    of(
-        "os_not_cpu",
-        SERVER,
-        "The same hardware serves far more under Linux: the operating system holds MySQL back, not the processor.",
-        &["mysql-scaling", "apache", "lmbench-process", "lmbench-syscall-signal", "lmbench-ipc"],
-        os_not_cpu,
-        Here::Never(TWO_SYSTEMS),
-    ),
-    of(
+    mysteries(&["mysql-scaling", "apache", "lmbench-process", "lmbench-syscall-signal", "lmbench-ipc"])
+        .at(SERVER)
+        .conclusion(
+            "os_not_cpu",
+            "The same hardware serves far more under Linux: the operating system holds MySQL back, not the processor.",
+            os_not_cpu,
+            Here::Never(TWO_SYSTEMS),
+        ),
+    MYSQL.at(SERVER).conclusion(
         "mysql_collapses",
-        SERVER,
         "With more than two clients the throughput falls far below that of one client (Mac OS X) and stays there.",
-        MYSQL,
         || {
             let c = g5();
             let curve = &c.curves[0];
@@ -46,12 +44,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(collapses, DATABASE),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "linux_does_not_collapse",
-        HEEL,
         "Under Linux more clients do little harm: the peak is reached and then left only slowly, and 50 clients still \
          get four fifths more than one.",
-        MYSQL,
         || {
             let curve = &g5().curves[0];
             let gain = curve.points[6].1 / curve.points[0].1;
@@ -60,12 +56,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(holds_its_peak, DATABASE),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "second_client_helps",
-        HEEL,
         "A second client raises the throughput, because the second processor joins in; Mac OS X gains about as much by \
          it as Linux.",
-        MYSQL,
         || {
             let curve = &g5().curves[0];
             let [linux, mac] = [curve.points[1].1 / curve.points[0].1, curve.points[1].2 / curve.points[0].2];
@@ -76,11 +70,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(second_client, DATABASE),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "mediocre_with_few",
-        HEEL,
         "With one or two clients Mac OS X is behind, but not badly.",
-        MYSQL,
         || {
             let c = g5();
             let few = [1, 2].map(|n| at_clients(&c, n));
@@ -89,28 +81,22 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "five_clients_sixty_percent",
-        HEEL,
         "Five clients together get only about 60 % of what one gets (Mac OS X).",
-        MYSQL,
         || share_of_one(2, 0.60),
         Here::Never("it is a figure of that one system"),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "fifty_clients_a_quarter",
-        HEEL,
         "Fifty clients get about a quarter of what one gets (Mac OS X).",
-        MYSQL,
         || share_of_one(6, 0.25),
         Here::Never("it is a figure of that one system"),
     ),
-    of(
+    MYSQL.at("Low level benchmarking on Mac OS X and Linux").conclusion(
         "five_to_eight_times",
-        "Low level benchmarking on Mac OS X and Linux",
         "From five clients on MySQL is five to eight times slower under Mac OS X than under Linux on the same \
          hardware.",
-        MYSQL,
         || {
             let c = g5();
             let ratios = [5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n)));
@@ -122,12 +108,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at("Introduction").conclusion(
         "opteron_far_ahead",
-        "Introduction",
         "The Opteron under Linux serves many times more than the G5 under Mac OS X, up to ten times in the first \
          article.",
-        MYSQL,
         || {
             let c = between("opteron-850-linux", "g5-2.7-darwin");
             let most = [5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n))).into_iter().fold(0.0, f64::max);
@@ -135,12 +119,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "g5_slower_than_opteron",
-        HEEL,
         "Under Linux the G5 is somewhat slower than the Opteron at this work of integers, and peaks with fewer \
          clients.",
-        MYSQL,
         || {
             let c = between("opteron-850-linux", "g5-2.5-linux");
             let peak = |of: fn(&(i64, f64, f64)) -> f64| {
@@ -152,19 +134,15 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at(SERVER).conclusion(
         "cpu_busy_under_mysql",
-        SERVER,
         "Under MySQL the processors were nearly used up, unlike under Apache.",
-        MYSQL,
         || cleared("client.saturated"),
         Here::By(busy_here, DATABASE),
     ),
-    of(
+    MYSQL.at(SEARCH).conclusion(
         "network_not_the_limit",
-        SEARCH,
         "The network is no limit: even the fastest system's peak is a small part of the link.",
-        MYSQL,
         || {
             let [peak, link] = ["net.out.peak.mbit_s", "net.link.mbit_s"].map(|n| total("opteron-850-linux", n));
             let found =
@@ -173,20 +151,16 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never("client and server are on one machine here"),
     ),
-    of(
+    MYSQL.at(SEARCH).conclusion(
         "flushing_not_the_cause",
-        SEARCH,
         "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and \
          MyISAM makes no transactions.",
-        MYSQL,
         || cleared("storage.durability"),
         Here::By(writing_here, DATABASE),
     ),
-    of(
+    MYSQL.at(AFTER).conclusion(
         "settings_not_the_cause",
-        AFTER,
         "Settings of MySQL are not the cause: the one that differs out of the box (skip-locking) gives a few per cent.",
-        MYSQL,
         || {
             let [low, high] =
                 ["low", "high"].map(|end| total("g5-2.7-darwin", &format!("skip_locking.gain.{end}.percent")));
@@ -198,25 +172,21 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(locking_here, "database --set engine=mariadb --set storage=myisam --set server.external_locking=1"),
     ),
-    of(
+    // Here it is what the cache gains, which takes the figures without it as well.
+    mysteries(&["mysql-query-cache", "mysql-scaling"]).at(SEARCH).conclusion(
         "query_cache_widens_the_gap",
-        SEARCH,
         "With answers from the query cache the Linux machines serve several times more, limited by the clients, and \
          Mac OS X does not keep up.",
-        // Here it is what the cache gains, which takes the figures without it as well.
-        &["mysql-query-cache", "mysql-scaling"],
         query_cache,
         Here::By(
             query_cache_here,
             "database --set engine=mariadb --set storage=myisam --set query_cache=on, and again with query_cache=off",
         ),
     ),
-    of(
+    mysteries(&["mysql-scaling", "lmbench-ipc"]).at("The Usual Suspects").conclusion(
         "threads_or_locks_suspected",
-        "The Usual Suspects",
         "What remains suspected is below the program: latency of TCP, the implementation of threads, and the kernel's \
          coarse locks.",
-        &["mysql-scaling", "lmbench-ipc"],
         || {
             let c = g5();
             let found = [status(&c, "network.stack"), status(&c, "kernel.scaling")];
@@ -225,38 +195,30 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at("Does it affect you?").conclusion(
         "import_slower",
-        "Does it affect you?",
         "Importing a dump takes up to eight times longer under Mac OS X, which points at its file system.",
-        MYSQL,
         || {
             let most = total("g5-2.7-darwin", "import.times_longer.most");
             Judged::not(&format!("the text gives one figure, up to {most:.0} times, and no table"))
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at("Does it affect you?").conclusion(
         "innodb_alike",
-        "Does it affect you?",
         "With InnoDB and transactions the behaviour is the same.",
-        MYSQL,
         || Judged::not(NO_FIGURE),
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at(SERVER).conclusion(
         "like_a_xeon",
-        SERVER,
         "Under Linux the G5 serves MySQL about as well as a Xeon of 3 GHz would.",
-        MYSQL,
         || Judged::not("the table has no Xeon; the comparison is with the first article"),
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    APACHE.at(SERVER).conclusion(
         "apache_far_behind",
-        SERVER,
         "Apache under Mac OS X answers far fewer requests than under Linux on the same hardware.",
-        APACHE,
         || {
             let c = g5();
             let rows: Vec<_> = c.rows.iter().filter(|r| r.probe == "web.throughput").collect();
@@ -284,22 +246,18 @@ pub static LIST: &[Conclusion] = &[
             "web --set connections=100 --set keepalive=off",
         ),
     ),
-    of(
+    APACHE.at(SERVER).conclusion(
         "apache_two_little_on_mac",
-        SERVER,
         "Version 2.0 of Apache is hardly faster than 1.3 under Mac OS X.",
-        APACHE,
         || {
             let gain = 1.0 / versions("g5-2.7-darwin");
             Judged::by((1.0..1.1).contains(&gain), format!("{gain:.2} times as fast"))
         },
         Here::Never("it is about two versions of Apache"),
     ),
-    of(
+    APACHE.at(SERVER).conclusion(
         "apache_two_threefold_on_linux",
-        SERVER,
         "Version 2.0 is about three times as fast as 1.3 under Linux, on the G5 and on the Xeon.",
-        APACHE,
         || {
             let [g5, xeon] = ["g5-2.5-linux", "xeon-3.6-linux"].map(|system| 1.0 / versions(system));
             Judged::by(
@@ -309,28 +267,22 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never("it is about two versions of Apache"),
     ),
-    of(
+    APACHE.at(SERVER).conclusion(
         "apache_other_cause",
-        SERVER,
         "The processors were not busy under Apache, so its trouble is another one than MySQL's; the vendor blames the \
          load generator, which stalls.",
-        APACHE,
         || Judged::not(NO_FIGURE),
         Here::By(stalls, "web"),
     ),
-    of(
+    APACHE.at(SERVER).conclusion(
         "stalls_with_many_connections_only",
-        SERVER,
         "The load generator for Apache stalls under Mac OS X only with many requests, not with up to ten thousand.",
-        APACHE,
         || Judged::not(NO_FIGURE),
         Here::Never("it is about one program on one system"),
     ),
-    of(
+    MYSQL.at(AFTER).conclusion(
         "sluggish_desktop",
-        AFTER,
         "The desktop answers less promptly than a fast PC's.",
-        MYSQL,
         || Judged::not("it is an impression: nothing was measured"),
         Here::Never(
             "it is about two systems; `run database` and `run web` record how promptly this one answers beside its \

@@ -3,37 +3,25 @@
 use fingerpost_measure::estimate;
 use fingerpost_record::{Estimate, Measurement, Params, Run, Unit};
 
-use super::conclusion::{Conclusion, Document, Here};
+use super::conclusion::{About, Conclusion, Document, Here};
 use super::judged::Judged;
 use super::source::{between, load, row};
 use fingerpost_compare::verdict::Verdict;
 use fingerpost_labs::site::analysis;
 
-const SITE: &[&str] = &["site"];
-
-const fn of(
-    key: &'static str,
-    place: &'static str,
-    says: &'static str,
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document: Document::ObjectDatabase, place, says, tables: SITE, source, here }
-}
+const SITE: About = About::new(Document::ObjectDatabase, &["site"]);
 
 /// The conclusions about stores.
 pub static LIST: &[Conclusion] = &[
-    of(
+    SITE.at("The introduction").conclusion(
         "storage_limits_web_servers",
-        "The introduction",
         "How files are stored is one of the major limits of web servers: with another way to store them they would be \
          faster.",
         || Judged::not("communication and server were left out on purpose"),
         Here::By(served, "site --set parts=served"),
     ),
-    of(
+    SITE.at("Conclusions").conclusion(
         "up_to_seven_times",
-        "Conclusions",
         "The object database gets the same pages up to seven times faster than the file system.",
         || {
             let c = between("site-powermac-9500[store=files]", "site-powermac-9500[store=object-database]");
@@ -44,9 +32,8 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(faster, "site"),
     ),
-    of(
+    SITE.at("Conclusions").conclusion(
         "faster_as_it_loads",
-        "Conclusions",
         "Its lead grows round by round, as more of its tables have been loaded into memory.",
         || {
             let r = ratios();
@@ -59,9 +46,8 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(warming, "site --set state=warming"),
     ),
-    of(
+    SITE.at("Conclusions").conclusion(
         "less_with_less_cache",
-        "Conclusions",
         "The next version keeps less in memory: its lead will be smaller, and still four to five times.",
         || Judged::not("it is a forecast: the document has no figure of that version"),
         Here::By(
@@ -69,38 +55,33 @@ pub static LIST: &[Conclusion] = &[
             "site --set state=warming --set pages=4000 --set urls=400 --set memory=none,8M --allow-system-changes",
         ),
     ),
-    of(
+    SITE.at("Conclusions").conclusion(
         "native_and_no_legacy",
-        "Conclusions",
         "The lead is due to code without the past of several formats, and to native code where the file system's is \
          emulated.",
         || Judged::not("it is a belief: nothing in the table tells code from caching"),
         Here::Never("no file system of today is emulated"),
     ),
-    of(
+    SITE.at("The test case").conclusion(
         "script_costs_the_database",
-        "The test case",
         "The database's loop runs more script for each page, so its lead is larger than the table says.",
         || Judged::not("the time of the script alone was not taken"),
         Here::Never("nothing is interpreted here: both sides are the same machine code"),
     ),
-    of(
+    SITE.at("The test case").conclusion(
         "folders_favour_files",
-        "The test case",
         "Nested folders favour the file system, which gets slower with the number of files in a folder.",
         || Judged::not("one structure was measured"),
         Here::By(folders, "site"),
     ),
-    of(
+    SITE.at("The test case").conclusion(
         "load_affects_both",
-        "The test case",
         "What else ran on the machine slowed both sides alike.",
         || Judged::not("it is an assumption: nothing was measured without the load"),
         Here::Never("both sides read in the same rounds here, so that a load affects both"),
     ),
-    of(
+    SITE.at("The introduction").conclusion(
         "faster_even_with_a_message",
-        "The introduction",
         "A web server gets text sooner from the database than from files, although each request goes there and back \
          between two programs.",
         || Judged::not("it is what others reported: nothing was measured"),

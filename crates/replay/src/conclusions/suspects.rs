@@ -2,7 +2,7 @@
 
 use fingerpost_record::{Observation, Outcome, Params, Process, Run, Status, Unit};
 
-use super::conclusion::{Conclusion, Here, of_mysteries as of};
+use super::conclusion::{About, Conclusion, Here, mysteries};
 use super::judged::Judged;
 use super::primitives::SIGNALING;
 use super::servers::{HEEL, MYSQL, SEARCH, SERVER};
@@ -10,7 +10,7 @@ use super::source::{at_clients, g5, ratio, row, total, value};
 use super::{own, source};
 use fingerpost_compare::ratio::Level;
 
-const CACHED: &[&str] = &["mysql-query-cache"];
+const CACHED: About = mysteries(&["mysql-query-cache"]);
 const TWO_SYSTEMS: &str = "it is about two systems on one machine";
 
 const AFFECT: &str = "Does it affect you?";
@@ -28,12 +28,10 @@ const FEW_SWITCHES: f64 = 0.1;
 
 /// The suspicions, expectations and advice about servers.
 pub static LIST: &[Conclusion] = &[
-    of(
+    MYSQL.at(SERVER).conclusion(
         "five_clients_and_ten",
-        SERVER,
         "With five clients the same hardware already serves several times more under Linux, and with ten the gap is \
          wider still.",
-        MYSQL,
         || {
             let c = g5();
             let [five, ten] = [5, 10].map(|n| value(at_clients(&c, n)));
@@ -41,11 +39,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    MYSQL.at(SERVER).conclusion(
         "settles_at_fifty",
-        SERVER,
         "After its collapse Mac OS X stays at about 50 queries a second, whatever the number of clients.",
-        MYSQL,
         || {
             let settled: Vec<f64> = g5().curves[0].points.iter().filter(|p| p.0 >= 20).map(|p| p.2).collect();
             let figure = settled.iter().map(|v| format!("{v:.0}/s")).collect::<Vec<_>>().join(", ");
@@ -56,11 +52,9 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never("it is a figure of that one system"),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "two_clients_leave_room",
-        HEEL,
         "Under Linux two clients do not use both processors up: with more of them the throughput goes on growing.",
-        MYSQL,
         || {
             let points = &g5().curves[0].points;
             Judged::by(
@@ -70,12 +64,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(more_than_two, "database --set engine=mariadb --set storage=myisam"),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "threads_add_overhead",
-        HEEL,
         "Each further client makes a query more expensive under Mac OS X, so threads, or what they share in the \
          kernel, cost something by themselves.",
-        MYSQL,
         || {
             let c = g5();
             let evidence = c.causes.iter().find(|f| f.cause == "kernel.scaling" && f.status == Status::Suspected);
@@ -84,54 +76,42 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    mysteries(&["lmbench-syscall-signal", "mysql-scaling"]).at(SIGNALING).conclusion(
         "signals_add_to_it",
-        SIGNALING,
         "Slow signals likely have a part in what makes MySQL slow.",
-        &["lmbench-syscall-signal", "mysql-scaling"],
         || Judged::not(&needed("signal.handle", "signals")),
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    mysteries(&["lmbench-ipc", "mysql-scaling"]).at(SIGNALING).conclusion(
         "latency_may_matter",
-        SIGNALING,
         "The network's latency may have an influence on the database, though its bandwidth has none.",
-        &["lmbench-ipc", "mysql-scaling"],
         || Judged::not(&needed("ipc.tcp", "round trips over TCP")),
         Here::By(latency_here, "database ipc.tcp --set engine=mariadb --set storage=myisam --set clients=1"),
     ),
-    of(
+    mysteries(&["lmbench-ipc"]).at(SIGNALING).conclusion(
         "latency_predicts_lock_manager",
-        SIGNALING,
         "TCP's latency predicts how fast the lock manager of a distributed database is (a study that the article \
          cites).",
-        &["lmbench-ipc"],
         || Judged::not("it is cited: the article has no figure of it"),
         Here::Never("no distributed database is measured here"),
     ),
-    of(
+    mysteries(&["lmbench-ipc"]).at(HEEL).conclusion(
         "connecting_shows_threads",
-        HEEL,
         "MySQL makes a thread for each connection, so slow connections may come from slow threads.",
-        &["lmbench-ipc"],
         || Judged::not("the document has no row of threads"),
         Here::By(thread_beside_connection, "thread.create ipc.tcp_connect"),
     ),
-    of(
+    MYSQL.at(HEEL).conclusion(
         "mutexes_without_switches",
-        HEEL,
         "MySQL needs mutexes that are taken and released often without many context switches; otherwise more \
          processors make it slower (its manual).",
-        MYSQL,
         || Judged::not("it is quoted from a manual: switches were not counted"),
         Here::By(switches_of_a_mutex, "sync.mutex_contended"),
     ),
-    of(
+    CACHED.at(SEARCH).conclusion(
         "client_machines_are_the_limit",
-        SEARCH,
         "With the query cache a client machine gives no more than some 1000 queries a second whatever its processor, \
          so the clients are the limit.",
-        CACHED,
         || {
             let [each, machines] = ["per_client_machine.queries_s", "client_machines.most"]
                 .map(|name| total("opteron-850-linux", &format!("query_cache.{name}")));
@@ -142,19 +122,15 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never("the published load generator and its system are not here"),
     ),
-    of(
+    CACHED.at(SEARCH).conclusion(
         "cache_is_the_best_case",
-        SEARCH,
         "The figures with the query cache are the best case: queries that are repeated less often get far fewer.",
-        CACHED,
         || Judged::not("the document has no figure with other queries"),
         Here::Never("the mix of queries here repeats one share of them"),
     ),
-    of(
+    MYSQL.at(AFFECT).conclusion(
         "linux_for_mysql",
-        AFFECT,
         "Who runs MySQL on this hardware gets up to eight times more from it with Linux.",
-        MYSQL,
         || {
             let c = g5();
             let most = [1, 2, 5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n))).into_iter().fold(0.0, f64::max);
@@ -162,12 +138,10 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never(TWO_SYSTEMS),
     ),
-    of(
+    mysteries(&["mysql-scaling", "apache"]).at("The Usual Suspects").conclusion(
         "other_servers_too",
-        "The Usual Suspects",
         "Other servers will be slow as well, for servers spend a substantial part of their time in the kernel and in \
          TCP.",
-        &["mysql-scaling", "apache"],
         || {
             let c = g5();
             let slower = c.rows.iter().filter(|r| r.probe == "web.throughput").map(|r| format!("{:.1}", value(r)));

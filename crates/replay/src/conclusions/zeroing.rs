@@ -3,7 +3,7 @@
 use fingerpost_diagnose::mapped::mapped;
 use fingerpost_record::{Readings, Run, Status};
 
-use super::conclusion::{Conclusion, Document, Here};
+use super::conclusion::{About, Conclusion, Document, Here};
 use super::judged::Judged;
 use super::source::{between, load};
 use fingerpost_compare::apart;
@@ -11,58 +11,34 @@ use fingerpost_labs::zerofill::analysis::guesses::{self, Verdict};
 use fingerpost_labs::zerofill::analysis::solve::{self, Costs};
 use fingerpost_labs::zerofill::analysis::{self, points, rank, zeroing};
 
-const THREE: &[&str] = &["zerofill-3"];
-const FOUR: &[&str] = &["zerofill-4"];
+const THREE: About = About::new(Document::ZerofillThree, &["zerofill-3"]);
+const FOUR: About = About::new(Document::ZerofillFour, &["zerofill-4"]);
 const DERIVING: &str = "Deriving the Other Fields";
 const OBSERVATIONS: &str = "Some Observations";
 const LAB: &str = "zerofill";
 
-const fn three(
-    key: &'static str,
-    place: &'static str,
-    says: &'static str,
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document: Document::ZerofillThree, place, says, tables: THREE, source, here }
-}
-
-const fn four(
-    key: &'static str,
-    place: &'static str,
-    says: &'static str,
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document: Document::ZerofillFour, place, says, tables: FOUR, source, here }
-}
-
 /// The conclusions about zero-filling.
 pub static LIST: &[Conclusion] = &[
-    three(
+    THREE.at(DERIVING).conclusion(
         "freeing_costs_as_allocating",
-        DERIVING,
         "Allocating and freeing untouched memory cost about the same.",
         || Judged::not("it is an assumption: the two were timed together"),
         Here::By(|run| guess(run, "same_time"), LAB),
     ),
-    three(
+    THREE.at(DERIVING).conclusion(
         "object_shared_evenly",
-        DERIVING,
         "What touched memory costs once is borne half by the fault and half by the freeing.",
         || Judged::not("it is an assumption: the two were timed together"),
         Here::By(|run| guess(run, "shared_evenly"), LAB),
     ),
-    three(
+    THREE.at(DERIVING).conclusion(
         "fault_a_quarter_of_allocating",
-        DERIVING,
         "A fault without its zeroing costs about a quarter of an allocation.",
         || Judged::not("it is an assumption: the zeroing was not timed"),
         Here::By(|run| guess(run, "quarter"), LAB),
     ),
-    three(
+    THREE.at(DERIVING).conclusion(
         "further_page_costs_little",
-        DERIVING,
         "Each further page that is allocated at a time adds little to allocating and freeing.",
         || {
             let costs = part_three();
@@ -87,16 +63,14 @@ pub static LIST: &[Conclusion] = &[
             LAB,
         ),
     ),
-    three(
+    THREE.at(DERIVING).conclusion(
         "touching_makes_freeing_slower",
-        DERIVING,
         "Touching memory makes freeing it more expensive, and cannot make allocating it so.",
         || Judged::not("it is an assumption: the two were timed together"),
         Here::By(freeing_touched, LAB),
     ),
-    three(
+    THREE.at(DERIVING).conclusion(
         "zeroing_most_of_the_fault",
-        DERIVING,
         "Zero-filling is 50 to 80 % of a fault.",
         || {
             let costs = part_three();
@@ -105,9 +79,8 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(|run| guess(run, "zero_share"), LAB),
     ),
-    three(
+    THREE.at(OBSERVATIONS).conclusion(
         "fault_the_largest",
-        OBSERVATIONS,
         "Of allocating, faulting in and freeing a page, the fault takes longest.",
         || {
             let c = part_three();
@@ -127,9 +100,8 @@ pub static LIST: &[Conclusion] = &[
             LAB,
         ),
     ),
-    three(
+    THREE.at(OBSERVATIONS).conclusion(
         "four_pages_eighty_percent",
-        OBSERVATIONS,
         "With four pages at a time faults and zero-filling already take about 80 % of the whole.",
         || {
             let share = part_three().fault_share(4);
@@ -138,9 +110,8 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(|run| guess(run, "four_pages"), LAB),
     ),
-    three(
+    THREE.at(OBSERVATIONS).conclusion(
         "calls_matter_less_with_pages",
-        OBSERVATIONS,
         "The more pages are allocated at a time, the less allocating and freeing matter.",
         || {
             let c = part_three();
@@ -165,9 +136,8 @@ pub static LIST: &[Conclusion] = &[
             LAB,
         ),
     ),
-    three(
+    THREE.at(OBSERVATIONS).conclusion(
         "half_is_zero_filling",
-        OBSERVATIONS,
         "Of allocating and faulting in four pages, freeing left out, at least half is zero-filling.",
         || {
             let share = part_three().zerofill_share_before_freeing(4);
@@ -175,31 +145,27 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(|run| guess(run, "four_pages_zero"), LAB),
     ),
-    three(
+    THREE.at(OBSERVATIONS).conclusion(
         "ten_three_allocates_faster",
-        OBSERVATIONS,
         "Version 10.3 allocates faster on a G4 of 500 MHz than 10.2.6 does on some faster processors.",
         || Judged::not("the document has no figures of that system"),
         Here::Never("it is about two versions of one system"),
     ),
-    three(
+    THREE.at(OBSERVATIONS).conclusion(
         "zeroing_the_bottleneck_later",
-        OBSERVATIONS,
         "In the newer system, which allocates faster and is still slower on the whole, zero-filling is likely the \
          bottleneck.",
         || Judged::not("the document has no figures of that system"),
         Here::Never("it is about two versions of one system"),
     ),
-    three(
+    THREE.at("How to Optimize This").conclusion(
         "faulting_ahead_helps",
-        "How to Optimize This",
         "Faulting in several pages at a time would be cheaper than a fault for each.",
         || Judged::not("it is a proposal: nothing of it was measured"),
         Here::By(ahead, LAB),
     ),
-    three(
+    THREE.at("How to Optimize This").conclusion(
         "zeroing_weighs_more_then",
-        "How to Optimize This",
         "Where faults are made cheaper, zero-filling weighs more.",
         || {
             let c = part_three();
@@ -212,24 +178,21 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(share_of_zeroing_ahead, LAB),
     ),
-    three(
+    THREE.at("How to Optimize This").conclusion(
         "not_zeroing_is_cheapest",
-        "How to Optimize This",
         "Zero-filling is best made faster by not zero-filling.",
         || Judged::not("nothing of it was measured"),
         Here::By(kept_memory, LAB),
     ),
-    three(
+    THREE.at("How to Optimize This").conclusion(
         "touched_at_once",
-        "How to Optimize This",
         "Nearly always memory is touched right after it was allocated, so that mapping its first pages at once would \
          save a fault.",
         || Judged::not("it is called a guess there: nothing was measured"),
         Here::By(touched_at_once, "launch --allow-system-changes"),
     ),
-    four(
+    FOUR.at("The table").conclusion(
         "mmap_twice_as_fast",
-        "The table",
         "Allocating and freeing by mmap is almost twice as fast as by vm_allocate.",
         || {
             let found = apart();
@@ -245,9 +208,8 @@ pub static LIST: &[Conclusion] = &[
              there are",
         ),
     ),
-    four(
+    FOUR.at("The table").conclusion(
         "fault_unaffected",
-        "The table",
         "What a fault and its zero-filling cost does not depend on which of the two calls made the mapping.",
         || {
             let c = cube();
@@ -260,9 +222,8 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::Never("there is no vm_allocate here"),
     ),
-    four(
+    FOUR.at("Excerpt from a mail from Jim Magee").conclusion(
         "transport_not_work",
-        "Excerpt from a mail from Jim Magee",
         "The older call is expensive because it is a message to the kernel, with ports to check on the way, not \
          because it maps differently.",
         || {
@@ -277,9 +238,8 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(transport, "zerofill syscall.null"),
     ),
-    four(
+    FOUR.at("The text").conclusion(
         "part_three_stands",
-        "The text",
         "That the call got cheaper changes nothing of what part III concludes.",
         || {
             let costs = ["mmap", "vm_allocate"].map(|api| {
