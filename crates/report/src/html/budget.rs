@@ -2,17 +2,16 @@
 
 use fingerpost_diagnose::label;
 use fingerpost_diagnose::wording::{self, overlapping};
-use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Run, Status};
 use maud::{Markup, html};
 
 use super::content::Section;
-use super::parts::{scrolling, swatch};
+use super::parts::{graphic_head, heads, scrolling, swatch, table};
 use super::term::term;
 use crate::compare_words::SHARE_NOT_KNOWN;
 use crate::steps::{Steps, full_name};
 use crate::svg::cells::{self, Piece, layer_class};
-use crate::words::{percent, time};
+use crate::words::{clean, percent, time};
 
 /// The layers in the order of the legend.
 const LAYERS: [Layer; 9] = [
@@ -56,17 +55,11 @@ pub fn section(run: &Run) -> Option<Section> {
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead {
-                    tr {
-                        th scope="col" { (term("Step")) }
-                        th scope="col" class="number" { (term(&format!("a {word}"))) }
-                        th scope="col" class="graphic" {
-                            span class="axis-name" { "share of its wall time" }
-                            (cells::share_head())
-                        }
-                        th scope="col" class="number extra" { (term(REST)) }
-                    }
-                }
+                thead { tr {
+                    (heads(&[("Step", ""), (&format!("a {word}"), "number")]))
+                    (graphic_head("share of its wall time", cells::share_head()))
+                    (heads(&[(REST, "number extra")]))
+                } }
                 tbody { @for b in &run.budgets { (line(b, &steps)) } }
             }
         }))
@@ -85,8 +78,7 @@ fn line(b: &Budget, steps: &Steps) -> Markup {
                 p.layer,
                 time(p.seconds_per_transaction),
                 percent(p.share)
-            ))
-            .into_owned();
+            ));
             pieces.push(Piece { class: layer_class(layer), title, share: p.share });
         }
     }
@@ -109,37 +101,19 @@ fn parts(b: &Budget, word: &str, steps: &Steps) -> Markup {
     let name = steps.name(&b.workload, &b.params);
     let mut parts: Vec<_> = b.parts.iter().collect();
     parts.sort_by(|x, y| y.share.total_cmp(&x.share));
+    let row =
+        |name: String, layer: &str, seconds: f64, share: f64| [name, layer.to_owned(), time(seconds), percent(share)];
+    let rest = row(REST.to_owned(), "", b.unexplained * b.seconds_per_transaction, b.unexplained);
+    let rows = parts.iter().map(|p| row(clean(&p.component), p.layer.as_str(), p.seconds_per_transaction, p.share));
     html! {
         details {
             summary { "Every part of " (name) ", over " (b.transactions) " " (word) "s" }
-            (scrolling(&format!("Parts of {name}"), html! {
-                table class="narrow figures" {
-                    thead {
-                        tr {
-                            th scope="col" { (term("part")) }
-                            th scope="col" class="extra" { (term("layer")) }
-                            th scope="col" class="number" { (term(&format!("a {word}"))) }
-                            th scope="col" class="number" { (term("share")) }
-                        }
-                    }
-                    tbody {
-                        @for p in parts {
-                            tr {
-                                th scope="row" { (clean(&p.component)) }
-                                td class="extra" { (p.layer.as_str()) }
-                                td class="number" { (time(p.seconds_per_transaction)) }
-                                td class="number" { (percent(p.share)) }
-                            }
-                        }
-                        tr {
-                            th scope="row" { (REST) }
-                            td class="extra" {}
-                            td class="number" { (time(b.unexplained * b.seconds_per_transaction)) }
-                            td class="number" { (percent(b.unexplained)) }
-                        }
-                    }
-                }
-            }))
+            (table(
+                &format!("Parts of {name}"),
+                "narrow figures",
+                [("part", ""), ("layer", "extra"), (&format!("a {word}"), "number"), ("share", "number")],
+                rows.chain([rest]),
+            ))
         }
     }
 }

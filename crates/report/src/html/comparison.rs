@@ -3,7 +3,6 @@
 use fingerpost_compare::Comparison;
 use fingerpost_compare::gains::OfSide;
 use fingerpost_compare::side::SideInfo;
-use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
 use super::content::{Define, Section};
@@ -15,6 +14,7 @@ use crate::compare_words::{
     sides, summary, surer, waterfall_title,
 };
 use crate::scaling::html as scaling;
+use crate::words::clean;
 
 /// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by
 /// their beginnings.
@@ -24,7 +24,7 @@ pub fn title(c: &Comparison) -> String {
         _ if c.new.name == c.base.name && !side.started.is_empty() => format!("{} of {}", side.name, side.started),
         _ => side.name.clone(),
     };
-    clean(&format!("{} against {}", called(&c.new), called(&c.base))).into_owned()
+    clean(&format!("{} against {}", called(&c.new), called(&c.base)))
 }
 
 /// The headline, the sides with their doubts, the count of verdicts.
@@ -154,7 +154,7 @@ fn hosts(c: &Comparison) -> Markup {
 }
 
 fn reproduce(c: &Comparison) -> Markup {
-    let ids = |ids: &[String]| clean(&ids.join(",")).into_owned();
+    let ids = |ids: &[String]| clean(&ids.join(","));
     html! {
         p { "The same comparison in the terminal, from the same files:" }
         pre tabindex="0" {

@@ -1,13 +1,12 @@
 //! What was changed to decide between causes, and what the requests said.
 
 use fingerpost_record::Run;
-use fingerpost_record::text::clean;
 use maud::html;
 
 use super::content::Section;
-use super::parts::scrolling;
-use super::term::term;
+use super::parts::{heads, scrolling};
 use crate::explain::experiments::cells;
+use crate::words::clean;
 
 /// The experiments of a run; nothing where none was made.
 pub fn section(run: &Run) -> Option<Section> {
@@ -21,14 +20,10 @@ pub fn section(run: &Run) -> Option<Section> {
         }
         (scrolling("Deciding experiments, table", html! {
             table class="stacked" {
-                thead { tr {
-                    th scope="col" { (term("changed")) }
-                    th scope="col" { (term("asked")) }
-                    th scope="col" class="number" { (term("without")) }
-                    th scope="col" class="number" { (term("with it")) }
-                    th scope="col" class="number" { (term("times faster")) }
-                    th scope="col" { (term("requests")) }
-                } }
+                thead { tr { (heads(&[
+                    ("changed", ""), ("asked", ""), ("without", "number"), ("with it", "number"),
+                    ("times faster", "number"), ("requests", ""),
+                ])) } }
                 tbody {
                     @for e in &run.experiments {
                         @let [what, without, with, times, answer] = cells(e);

@@ -2,14 +2,14 @@
 
 use fingerpost_compare::Verdict;
 use fingerpost_compare::comparison::{Comparison, Row};
-use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
 use super::content::Define;
-use super::parts::scrolling;
-use super::term::{defined, term};
+use super::parts::{graphic_head, heads, scrolling};
+use super::term::defined;
 use crate::compare_words::{cells as words, interval, number};
 use crate::svg::cells::RatioAxis;
+use crate::words::clean;
 
 /// Largest effects first; rows that cannot be told apart come after those that can.
 pub fn sorted(c: &Comparison) -> Vec<&Row> {
@@ -38,16 +38,12 @@ pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
         html! {
             table class="forest" {
                 thead { tr {
-                    th scope="col" class="of-name" { (term("Probe")) }
-                    th scope="col" class="graphic" {
-                        span class="axis-name" { "faster ← new against base → slower" }
-                        (axis.head())
-                    }
-                    th scope="col" class="number" { (term("× slower")) }
-                    th scope="col" { (term("verdict")) }
-                    th scope="col" { (term("95 % interval")) }
-                    th scope="col" class="number below" { (term("base")) }
-                    th scope="col" class="number below" { (term("new")) }
+                    (heads(&[("Probe", "of-name")]))
+                    (graphic_head("faster ← new against base → slower", axis.head()))
+                    (heads(&[
+                        ("× slower", "number"), ("verdict", ""), ("95 % interval", ""), ("base", "number below"),
+                        ("new", "number below"),
+                    ]))
                 } }
                 tbody { @for row in rows { @if let Some(r) = row.ratio {
                     @let w = words(row);

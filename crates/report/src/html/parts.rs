@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::term::term;
 use crate::style::Tone;
 use crate::view::{Fact, parts_of_doubt};
 use crate::wrap;
@@ -31,6 +32,36 @@ pub fn swatch(class: &str) -> Markup {
 /// A table that scrolls by itself where the page is too narrow for it.
 pub fn scrolling(label: &str, table: Markup) -> Markup {
     html! { div class="scroll" tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
+/// Heads of columns: each title with its meaning, and the class of what stands below it; none for words.
+pub fn heads(columns: &[(&str, &str)]) -> Markup {
+    html! { @for (title, class) in columns { th scope="col" class=[some(class)] { (term(title)) } } }
+}
+
+/// The head of a column of pictures: what their axis is, and the axis.
+pub fn graphic_head(what: &str, axis: Markup) -> Markup {
+    html! { th scope="col" class="graphic" { span class="axis-name" { (what) } (axis) } }
+}
+
+/// A table of texts that scrolls by itself: columns as in [`heads`], and rows, each named by its first cell.
+pub fn table<const N: usize>(
+    label: &str,
+    class: &str,
+    columns: [(&str, &str); N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Markup {
+    let row = |cells: [String; N]| {
+        html! { tr { @for (n, (cell, (_, class))) in cells.iter().zip(columns).enumerate() {
+            @if n == 0 { th scope="row" class=[some(class)] { (cell) } } @else { td class=[some(class)] { (cell) } }
+        } } }
+    };
+    let body = html! { tbody { @for cells in rows { (row(cells)) } } };
+    scrolling(label, html! { table class=(class) { thead { tr { (heads(&columns)) } } (body) } })
+}
+
+fn some(class: &str) -> Option<&str> {
+    Some(class).filter(|class| !class.is_empty())
 }
 
 /// A doubt in one line, with what to do about it one click away; before it whose it is.

@@ -1,23 +1,22 @@
 //! Requests that were followed: why they take as long as they do, by class, by chain of waits, and the slowest one by
 //! one.
 
+use fingerpost_diagnose::places;
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
-use fingerpost_record::stacks::{RequestStacks, Stack, StackClass, StackKind, Stacks};
-use fingerpost_record::text::clean;
+use fingerpost_record::stacks::{Function, RequestStacks, Stack, StackClass, StackKind, Stacks};
 use fingerpost_record::{Layer, Paths, Run, Unit};
 use maud::{Markup, html};
 
 use super::content::Section;
-use super::parts::{scrolling, swatch};
-use super::term::term;
+use super::parts::{graphic_head, heads, scrolling, swatch, table};
 use crate::explain::followed::{NOT_FOLLOWED, account, chains, longest, rows};
 use crate::explain::{Explanation, mapped_line, of_run, steps};
 use crate::svg::Axis;
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
-use crate::words::{percent, time};
+use crate::words::{clean, percent, time};
 
 /// Chains that the table shows.
 const CHAINS: usize = 40;
@@ -105,13 +104,14 @@ fn flames(title: &str, note: &str, stacks: &Stacks, step: &str) -> Markup {
     let all = stacks.counted().max(1) as f64;
     let branch = |s: &Stack| {
         let names: Vec<String> =
-            s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n).into_owned()).collect();
+            s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n)).collect();
         let kernel = names.last().is_some_and(|n| n.ends_with(" (kernel)"));
         let layer = if kernel { Layer::Kernel } else { Layer::Application };
         Branch { names, layer, note: String::new(), share: s.samples as f64 / all }
     };
     let branches: Vec<Branch> = stacks.stacks.iter().map(branch).collect();
     let own = stacks.own();
+    let function = |f: &Function| [clean(&f.name), percent(f.own), percent(f.whole)];
     html! {
         h4 { (title) }
         p class="note" { (note) "; below it what it called. (" (clean(&stacks.source)) ")" }
@@ -119,26 +119,12 @@ fn flames(title: &str, note: &str, stacks: &Stacks, step: &str) -> Markup {
             shares.", &branches))
         details {
             summary { (title) " as a table" }
-            (scrolling(&format!("{step}: {title}, table"), html! {
-                table class="narrow" {
-                    thead {
-                        tr {
-                            th scope="col" { (term("Function")) }
-                            th scope="col" class="number" { (term("itself")) }
-                            th scope="col" class="number" { (term("with what it calls")) }
-                        }
-                    }
-                    tbody {
-                        @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) {
-                            tr {
-                                th scope="row" { (clean(&f.name)) }
-                                td class="number" { (percent(f.own)) }
-                                td class="number" { (percent(f.whole)) }
-                            }
-                        }
-                    }
-                }
-            }))
+            (table(
+                &format!("{step}: {title}, table"),
+                "narrow",
+                [("Function", ""), ("itself", "number"), ("with what it calls", "number")],
+                own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS).map(function),
+            ))
         }
     }
 }
@@ -155,16 +141,10 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
     html! {
         (scrolling(&format!("{step}: classes of requests, table"), html! {
             table class="budgets" {
-                thead {
-                    tr {
-                        th scope="col" { (term("Requests")) }
-                        th scope="col" class="number" { (term("a request")) }
-                        th scope="col" class="graphic" {
-                            span class="axis-name" { "share of its time" }
-                            (cells::share_head())
-                        }
-                    }
-                }
+                thead { tr {
+                    (heads(&[("Requests", ""), ("a request", "number")]))
+                    (graphic_head("share of its time", cells::share_head()))
+                } }
                 tbody {
                     @for (name, seconds, share) in bars {
                         tr {
@@ -178,17 +158,10 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
         }))
         (scrolling(&format!("{step}: parts of a request, table"), html! {
             table class="narrow figures" {
-                thead {
-                    tr {
-                        th scope="col" { (term("part")) }
-                        th scope="col" class="extra" { (term("layer")) }
-                        th scope="col" class="number" { (term("all")) }
-                        th scope="col" class="number" { (term("share")) }
-                        th scope="col" class="number" { (term("middle")) }
-                        th scope="col" class="number" { (term("slowest 1 %")) }
-                        th scope="col" class="number extra" { (term("of the difference")) }
-                    }
-                }
+                thead { tr { (heads(&[
+                    ("part", ""), ("layer", "extra"), ("all", "number"), ("share", "number"), ("middle", "number"),
+                    ("slowest 1 %", "number"), ("of the difference", "number extra"),
+                ])) } }
                 tbody { @for p in &rows { tr {
                     th scope="row" { (swatch(class_of(p))) (clean(&p.component)) }
                     td class="extra" { @if p.component != NOT_FOLLOWED { (p.layer.as_str()) } }
@@ -212,7 +185,7 @@ fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
         let s = share(p);
         Piece {
             class: class_of(p),
-            title: clean(&format!("{}: {}, {}", p.component, time(s.seconds), percent(s.share))).into_owned(),
+            title: clean(&format!("{}: {}, {}", p.component, time(s.seconds), percent(s.share))),
             share: s.share,
         }
     };
@@ -222,6 +195,12 @@ fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
 /// The chains of all requests and of the slowest as icicles, and as a table.
 fn chain_pictures(paths: &Paths, step: &str) -> Markup {
     let found = chains(paths);
+    let chain = |l: &&Leaf| {
+        let Share { share, low, high, .. } = l.all;
+        let interval = format!("{} to {}", percent(low), percent(high));
+        let [middle, slow] = [l.middle, l.slow].map(|s| percent(s.share));
+        [clean(&places::chain(l)), clean(&l.whom), percent(share), interval, middle, slow]
+    };
     let pictures: [(&str, OfLeaf); 2] = [("all requests", |l| l.all.share), ("the slowest 1 %", |l| l.slow.share)];
     html! {
         @for (name, share) in pictures {
@@ -241,28 +220,13 @@ fn chain_pictures(paths: &Paths, step: &str) -> Markup {
         @if !found.is_empty() {
             details {
                 summary { "The chains of waits as a table" }
-                (scrolling(&format!("{step}: chains of waits, table"), html! {
-                    table class="narrow figures" {
-                        thead {
-                            tr {
-                                th scope="col" { (term("chain")) }
-                                th scope="col" class="words" { (term("with")) }
-                                th scope="col" class="number" { (term("all")) }
-                                th scope="col" class="number" { (term("95 % interval")) }
-                                th scope="col" class="number" { (term("middle")) }
-                                th scope="col" class="number" { (term("slowest 1 %")) }
-                            }
-                        }
-                        tbody { @for l in found.iter().take(CHAINS) { tr {
-                            th scope="row" { (clean(&fingerpost_diagnose::places::chain(l))) }
-                            td class="words" { (clean(&l.whom)) }
-                            td class="number" { (percent(l.all.share)) }
-                            td class="number" { (percent(l.all.low)) " to " (percent(l.all.high)) }
-                            td class="number" { (percent(l.middle.share)) }
-                            td class="number" { (percent(l.slow.share)) }
-                        } } }
-                    }
-                }))
+                (table(
+                    &format!("{step}: chains of waits, table"),
+                    "narrow figures",
+                    [("chain", ""), ("with", "words"), ("all", "number"), ("95 % interval", "number"),
+                        ("middle", "number"), ("slowest 1 %", "number")],
+                    found.iter().take(CHAINS).map(chain),
+                ))
             }
         }
     }
@@ -270,9 +234,9 @@ fn chain_pictures(paths: &Paths, step: &str) -> Markup {
 
 fn branches(paths: &Paths, share: OfLeaf) -> Vec<Branch> {
     let leaf = |l: &Leaf| {
-        let mut names: Vec<String> = l.chain.iter().map(|link| clean(link).into_owned()).collect();
-        names.push(clean(&l.component).into_owned());
-        let note = if l.whom.is_empty() { String::new() } else { clean(&format!("with {}", l.whom)).into_owned() };
+        let mut names: Vec<String> = l.chain.iter().map(|link| clean(link)).collect();
+        names.push(clean(&l.component));
+        let note = if l.whom.is_empty() { String::new() } else { clean(&format!("with {}", l.whom)) };
         Branch { names, layer: l.layer, note, share: share(l) }
     };
     paths.leaves.iter().filter(|l| share(l) > 0.0).map(leaf).collect()
@@ -286,16 +250,11 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
         @if most > 0.0 {
             (scrolling(&format!("{step}: the slowest requests, table"), html! {
                 table class="slowest" {
-                    thead {
-                        tr {
-                            th scope="col" { (term("Slowest")) }
-                            th scope="col" class="graphic" {
-                                span class="axis-name" { "since the request began" }
-                                (cells::interval_head(&axis, Unit::Nanoseconds))
-                            }
-                            th scope="col" { (term("most of it")) }
-                        }
-                    }
+                    thead { tr {
+                        (heads(&[("Slowest", "")]))
+                        (graphic_head("since the request began", cells::interval_head(&axis, Unit::Nanoseconds)))
+                        (heads(&[("most of it", "")]))
+                    } }
                     tbody { @for s in &paths.slowest {
                         tr {
                             th scope="row" class="number" { (time(s.seconds)) }
@@ -316,14 +275,9 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
                     summary { "The longest stretches of the slowest as a table" }
                     (scrolling(&format!("{step}: the longest stretches, table"), html! {
                         table class="narrow" {
-                            thead {
-                                tr {
-                                    th scope="col" class="number" { (term("after")) }
-                                    th scope="col" class="number" { (term("for")) }
-                                    th scope="col" { (term("what")) }
-                                    th scope="col" { (term("layer")) }
-                                }
-                            }
+                            thead { tr {
+                                (heads(&[("after", "number"), ("for", "number"), ("what", ""), ("layer", "")]))
+                            } }
                             tbody { @for s in longest(&first.spans, STRETCHES) { tr {
                                 td class="number" { (time(s.at)) }
                                 td class="number" { (time(s.seconds)) }
@@ -342,7 +296,7 @@ fn slowest(paths: &Paths, step: &str) -> Markup {
 fn told(s: &SlowSpan) -> String {
     let chain: String = s.chain.iter().map(|link| format!("{link} → ")).collect();
     let whom = if s.whom.is_empty() { String::new() } else { format!(", with {}", s.whom) };
-    clean(&format!("{chain}{}{whom}", s.component)).into_owned()
+    clean(&format!("{chain}{}{whom}", s.component))
 }
 
 fn stretch(s: &SlowSpan) -> Stretch {
@@ -359,28 +313,12 @@ fn unfollowed(e: &Explanation, name: &str) -> Markup {
             "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is \
              what the server’s threads did: their time, and no request’s."
         }
-        (scrolling(&format!("{name}: what the threads did, table"), html! {
-            table class="narrow" {
-                thead {
-                    tr {
-                        th scope="col" { (term("state")) }
-                        th scope="col" { (term("layer")) }
-                        th scope="col" class="number" { (term("time")) }
-                        th scope="col" class="number" { (term("of their life")) }
-                    }
-                }
-                tbody {
-                    @for s in &e.threads {
-                        tr {
-                            th scope="row" { (clean(&s.state)) }
-                            td { (s.layer.as_str()) }
-                            td class="number" { (time(s.seconds)) }
-                            td class="number" { (percent(s.share)) }
-                        }
-                    }
-                }
-            }
-        }))
+        (table(
+            &format!("{name}: what the threads did, table"),
+            "narrow",
+            [("state", ""), ("layer", ""), ("time", "number"), ("of their life", "number")],
+            e.threads.iter().map(|s| [clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share)]),
+        ))
     }
 }
 

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use fingerpost_record::descriptor::table::{self, Table};
 use fingerpost_record::params::named;
-use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Measurement, Outcome, Param, Run, Unit};
 use maud::{Markup, html};
 
 use super::content::{Around, Section};
-use super::parts::scrolling;
+use super::parts::{graphic_head, heads, scrolling};
 use super::samples::Samples;
-use super::term::{breakable, defined, term, words_whole};
+use super::term::{breakable, defined, words_whole};
 use crate::figure::Figure;
 use crate::key_figures;
 use crate::svg::{Axis, cells};
 use crate::view::{Group, Row, Shared, View, in_order, interval_title, outcome_name};
+use crate::words::clean;
 
 /// A few figures in large letters.
 pub fn tiles(view: &View) -> Markup {
@@ -121,17 +121,14 @@ pub fn so_far(rows: &[Measurement]) -> Markup {
     let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));
     let words = |row: &Measurement, common: bool| {
         let own = row.params.iter().filter(|(key, value)| shared(key, value) == common);
-        clean(&own.map(|(key, value)| named(key, value)).collect::<Vec<_>>().join(" ")).into_owned()
+        clean(&own.map(|(key, value)| named(key, value)).collect::<Vec<_>>().join(" "))
     };
     let common = rows.first().map(|row| words(row, true)).filter(|words| !words.is_empty());
     html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("Rows measured so \
         far", html! {
         table class="narrow" {
             thead { tr {
-                th scope="col" { (term("Probe")) }
-                th scope="col" class="number" { (term("Value")) }
-                th scope="col" { (term("95 % interval")) }
-                th scope="col" { (term("Parameters")) }
+                (heads(&[("Probe", ""), ("Value", "number"), ("95 % interval", ""), ("Parameters", "")]))
             } }
             tbody { @for row in &rows { @if let Some(estimate) = row.estimate {
                 @let f = Figure::new(estimate, row.unit);
@@ -181,18 +178,12 @@ fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: A
         html! {
             table class="probes" {
                 thead { tr {
-                    th scope="col" class="of-name" { (term("Probe")) }
-                    @if columns.params { th scope="col" class="of-name" { (term("Parameters")) } }
-                    th scope="col" class="number" { (term("Value")) }
-                    th scope="col" { (term(above.interval)) }
-                    th scope="col" class="graphic" {
-                        span class="axis-name" { (scale) ", " (direction) }
-                        (cells::interval_head(&axis, unit))
-                    }
-                    @if columns.percentiles {
-                        @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (term(title)) } }
-                    }
-                    @if columns.lmbench { th scope="col" class="extra" { (term("lmbench")) } }
+                    (heads(&[("Probe", "of-name")]))
+                    @if columns.params { (heads(&[("Parameters", "of-name")])) }
+                    (heads(&[("Value", "number"), (above.interval, "")]))
+                    (graphic_head(&format!("{scale}, {direction}"), cells::interval_head(&axis, unit)))
+                    @if columns.percentiles { (heads(&["p50", "p90", "p99"].map(|title| (title, "number extra")))) }
+                    @if columns.lmbench { (heads(&[("lmbench", "extra")])) }
                 } }
                 tbody {
                     @for (i, row) in rows.iter().enumerate() {

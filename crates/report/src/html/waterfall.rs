@@ -2,16 +2,14 @@
 
 use fingerpost_compare::comparison::Waterfall;
 use fingerpost_record::cause::cause;
-use fingerpost_record::text::clean;
 use fingerpost_record::{Finding, Layer, Status, Unit};
 use maud::{Markup, html};
 
-use super::parts::scrolling;
-use super::term::term;
+use super::parts::{graphic_head, heads, scrolling};
 use crate::compare_words::waterfall_title;
 use crate::svg::Axis;
 use crate::svg::cells;
-use crate::words::time;
+use crate::words::{clean, time};
 
 /// Steps below this share of the change are summed up.
 const SMALL: f64 = 0.01;
@@ -40,17 +38,10 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
         h3 { (waterfall_title(fall)) }
         (scrolling(&format!("{}, table", waterfall_title(fall)), html! {
             table class="waterfall" {
-                thead {
-                    tr {
-                        th scope="col" { (term("Part")) }
-                        th scope="col" class="extra" { (term("Layer")) }
-                        th scope="col" class="number" { (term("Change")) }
-                        th scope="col" class="graphic" {
-                            span class="axis-name" { "time of one transaction" }
-                            (cells::interval_head(&axis, Unit::Nanoseconds))
-                        }
-                    }
-                }
+                thead { tr {
+                    (heads(&[("Part", ""), ("Layer", "extra"), ("Change", "number")]))
+                    (graphic_head("time of one transaction", cells::interval_head(&axis, Unit::Nanoseconds)))
+                } }
                 tbody { @for line in &lines {
                     @let named = if line.kind == way { guilty(line) } else { None };
                     tr class=(if named.is_some() { "guilty" } else { line.kind }) {

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 
 use fingerpost_compare::comparison::Curve;
 use fingerpost_compare::scaling::Scaling;
-use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Estimate, Measurement, Params, Unit, Who};
 use maud::{Markup, html};
 
 use crate::figure::Figure;
 use crate::html::content::Section;
-use crate::html::parts::scrolling;
-use crate::html::term::term;
+use crate::html::parts;
 use crate::lab::{LabView, Labs};
 use crate::svg::lines::{Chart, Point, Series, Steps};
+use crate::words::clean;
 
 /// The most curves of one picture.
 const MOST: usize = 6;
@@ -61,7 +60,7 @@ fn families(rows: &[&Measurement]) -> Vec<(String, Points)> {
         families.entry(m.params.whoever_asks()).or_default().insert(n, estimate);
     }
     let name = |params: &Params| {
-        if params.is_empty() { "throughput".to_owned() } else { clean(&params.to_string()).into_owned() }
+        if params.is_empty() { "throughput".to_owned() } else { clean(&params.to_string()) }
     };
     families
         .into_iter()
@@ -107,34 +106,21 @@ fn body(curves: &[(String, Points)], who: Who, words: &Words) -> Markup {
 fn table(words: &Words, name: &str, points: &Points, who: Who) -> Markup {
     let plain: Vec<(u64, f64)> = points.iter().map(|(n, e)| (*n, e.value)).collect();
     let scaling = Scaling::of(&plain);
+    let row = |(n, e): (&u64, &Estimate)| {
+        let f = Figure::new(*e, Unit::PerSecond);
+        let row = scaling.as_ref().and_then(|s| s.rows.iter().find(|r| r.clients == *n));
+        let percent = row.map_or_else(String::new, |row| format!("{:.0} %", row.scaling));
+        [n.to_string(), format!("{} {}", f.value(), f.symbol()), f.interval(), percent]
+    };
     html! {
         h3 { (name) }
         @if let Some(s) = &scaling { p class="verdict" { "It " (s.sentence(who.one)) "." } }
-        (scrolling(&format!("{}, {name}, table", words.title), html! {
-            table class="narrow" {
-                thead {
-                    tr {
-                        th scope="col" class="number" { (term(who.many)) }
-                        th scope="col" class="number" { (term("throughput")) }
-                        th scope="col" { (term(words.interval)) }
-                        th scope="col" class="number" { (term("scaling")) }
-                    }
-                }
-                tbody { @for (n, e) in points {
-                    @let f = Figure::new(*e, Unit::PerSecond);
-                    tr {
-                        th scope="row" class="number" { (n) }
-                        td class="number" { (f.value()) " " (f.symbol()) }
-                        td { (f.interval()) }
-                        td class="number" {
-                            @if let Some(row) = scaling.as_ref().and_then(|s| s.rows.iter().find(|r| r.clients == *n)) {
-                                (format!("{:.0} %", row.scaling))
-                            }
-                        }
-                    }
-                } }
-            }
-        }))
+        (parts::table(
+            &format!("{}, {name}, table", words.title),
+            "narrow",
+            [(who.many, "number"), ("throughput", "number"), (words.interval, ""), ("scaling", "number")],
+            points.iter().map(row),
+        ))
     }
 }
 
@@ -153,11 +139,15 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
     let percent = |v: f64, one: Option<f64>| {
         one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0))
     };
+    let first = curve.points.first().copied();
+    let (one_base, one_new) = (first.map(|p| p.1), first.map(|p| p.2));
+    let row = |(n, b, v): &(i64, f64, f64)| {
+        let [base, new] = [b, v].map(|v| Unit::PerSecond.format(*v));
+        [n.to_string(), base, percent(*b, one_base), new, percent(*v, one_new)]
+    };
     // One name on both sides would not tell them apart.
     let [base_name, new_name] = if base == new { ["The base side", "The new side"] } else { [base, new] };
     let fallen = [(base_name, curve.base_collapses_from), (new_name, curve.new_collapses_from)];
-    let first = curve.points.first().copied();
-    let (one_base, one_new) = (first.map(|p| p.1), first.map(|p| p.2));
     html! { div class="pair" {
         div { (Chart {
             title: crate::compare_words::curve_title(curve),
@@ -172,23 +162,11 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
         div { @for (name, from) in fallen {
             @if let Some(n) = from { p class="verdict" { strong { (name) } " collapses from " (n) " clients on." } }
         }
-        (scrolling(&format!("{}, table", crate::compare_words::curve_title(curve)), html! {
-            table class="narrow" {
-                thead {
-                    tr {
-                        th scope="col" class="number" { (term("clients")) }
-                        @for side in ["base", "new"] {
-                            th scope="col" class="number" { (term(side)) }
-                            th scope="col" class="number" { (term("scaling")) }
-                        }
-                    }
-                }
-                tbody { @for (n, b, v) in &curve.points { tr {
-                    th scope="row" class="number" { (n) }
-                    td class="number" { (Unit::PerSecond.format(*b)) } td class="number" { (percent(*b, one_base)) }
-                    td class="number" { (Unit::PerSecond.format(*v)) } td class="number" { (percent(*v, one_new)) }
-                } } }
-            }
-        })) }
+        (parts::table(
+            &format!("{}, table", crate::compare_words::curve_title(curve)),
+            "narrow",
+            ["clients", "base", "scaling", "new", "scaling"].map(|title| (title, "number")),
+            curve.points.iter().map(row),
+        )) }
     } }
 }
