@@ -238,8 +238,8 @@ async fn take_timings(State(site): Shared, headers: HeaderMap, Filled(wanted): F
     match started {
         Ok(job) if json => axum_json(StatusCode::OK, &serde_json::json!({ "job": job })),
         Ok(_) => redirect(&format!("{}/zerofill?measured=1", site.base)),
-        Err((status, sentence)) if json => axum_json(status, &serde_json::json!({ "error": sentence })),
-        Err((status, sentence)) => pages::respond(&site.base, Err(pages::Wrong { status, sentence })),
+        Err(wrong) if json => axum_json(wrong.status, &serde_json::json!({ "error": wrong.sentence })),
+        Err(wrong) => pages::respond(&site.base, Err(wrong)),
     }
 }
 
@@ -298,8 +298,5 @@ async fn file(Path(name): Path<String>) -> Response {
 }
 
 async fn nothing(State(site): Shared) -> Response {
-    pages::respond(
-        &site.base,
-        Err(pages::Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such page.".into() }),
-    )
+    pages::respond(&site.base, Err(pages::Wrong::none("There is no such page.")))
 }

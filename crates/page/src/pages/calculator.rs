@@ -1,14 +1,13 @@
 //! The zero-fill calculator: four editable fields, and what follows from them.
 
-use axum::http::StatusCode;
 use fingerpost_labs::zerofill::analysis::solve::{self, Costs, FIELDS, Timings};
 use fingerpost_labs::zerofill::shown::{legend, words::without_zeros};
 use fingerpost_record::unit::significant;
-use fingerpost_report::html::term::term;
+use fingerpost_report::html::parts::{graphic_head, heads, scrolling};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Body, body, measure};
+use super::{Body, Wrong, bad, body, measure};
 use crate::site::Site;
 
 /// The fields as the form has them.
@@ -59,10 +58,10 @@ const PAGES: [u32; 5] = [1, 2, 4, 16, 256];
 /// Begins to take the four timings; gives the number of the measurement.
 ///
 /// # Errors
-/// The status and the sentence for the reader.
-pub fn start(site: &Site, wanted: &Timing) -> Result<u64, (StatusCode, String)> {
+/// What the reader is told.
+pub fn start(site: &Site, wanted: &Timing) -> Result<u64, Wrong> {
     let Some(api) = site.options.apis.iter().find(|api| **api == wanted.api) else {
-        return Err((StatusCode::BAD_REQUEST, "There is no such way to get memory here.".into()));
+        return Err(bad("There is no such way to get memory here."));
     };
     let mut words = ["zerofill", "--progress", "json", "--api", api].map(str::to_owned).to_vec();
     let mut what = format!("the four timings of {api}");
@@ -162,13 +161,7 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
                 (solved.as_ref().err().map_or("", String::as_str))
             }
             table {
-                thead class="unseen" {
-                    tr {
-                        th scope="col" { (term("cost")) }
-                        th scope="col" { (term("value")) }
-                        th scope="col" { (term("formula")) }
-                    }
-                }
+                thead class="unseen" { tr { (heads(&[("cost", ""), ("value", ""), ("formula", "")])) } }
                 tbody { @for (i, (key, name, formula)) in FIELDS.iter().enumerate() {
                     tr {
                         th scope="row" { (name) }
@@ -205,16 +198,14 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
                  alone: that is the last column."
             }
             (legend())
-            div class="scroll" tabindex="0" role="region" aria-label="Shares of the time, table" { table {
-                thead {
-                    tr {
-                        th scope="col" { (term("pages")) }
-                        th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } }
-                        th scope="col" class="number" { (term("faults")) }
-                        th scope="col" class="number" { (term("zero-filling")) }
-                        th scope="col" class="number" { (term("zero-filling without freeing")) }
-                    }
-                }
+            (scrolling("Shares of the time, table", html! { table {
+                thead { tr {
+                    (heads(&[("pages", "")]))
+                    (graphic_head("share of the time, 0 to 100 %", html! {}))
+                    (heads(&[
+                        ("faults", "number"), ("zero-filling", "number"), ("zero-filling without freeing", "number"),
+                    ]))
+                } }
                 tbody { @for pages in PAGES {
                     @let (zero, fault) = (share(Costs::zerofill_share, pages), share(Costs::fault_share, pages));
                     tr {
@@ -234,7 +225,7 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
                         }
                     }
                 } }
-            } }
+            } }))
         }
     }
 }

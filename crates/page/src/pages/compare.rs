@@ -1,6 +1,5 @@
 //! Two runs compared.
 
-use axum::http::StatusCode;
 use fingerpost_compare::{Options, compare, references};
 use fingerpost_record::Table;
 use fingerpost_record::archive::Head;
@@ -8,7 +7,7 @@ use fingerpost_record::{Profile, Run, lean};
 use fingerpost_report::html;
 use maud::{Markup, html as markup};
 
-use super::{Answer, Wrong, bad, body, content, path};
+use super::{Answer, Wrong, bad, body, content, items, path};
 use crate::site::Site;
 
 /// Compares the runs that were ticked: the older one is the base, unless the address says `order=given`.
@@ -71,18 +70,15 @@ pub fn beside_published(site: &Site, run: &Run) -> Markup {
 
 fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
     if let Some(name) = id.strip_prefix(PUBLISHED) {
-        return references::load(name)
-            .ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: references::unknown(name) });
+        return references::load(name).ok_or_else(|| Wrong::none(references::unknown(name)));
     }
-    lean::figures_from_path(&path(site, id)?)
-        .map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+    lean::figures_from_path(&path(site, id)?).map_err(Wrong::unreadable)
 }
 
 /// The run of the same host before this one that can be compared with it: it has groups of rows in common, all of them
 /// if there is such a one.
 fn previous(site: &Site, id: &str) -> Result<String, Wrong> {
-    let items =
-        site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let items = items(site)?;
     let readable: Vec<(&Head, &[Table])> =
         items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i.tables.as_slice()))).collect();
     let before = readable.iter().position(|(h, _)| h.id == id).and_then(|at| {
@@ -92,5 +88,5 @@ fn previous(site: &Site, id: &str) -> Result<String, Wrong> {
         all.or_else(|| earlier().find(|(_, of)| of.iter().any(|table| tables.contains(table))))
     });
     let none = "There is no earlier run of this host that has rows in common with this one.";
-    before.map(|(h, _)| h.id.clone()).ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: none.into() })
+    before.map(|(h, _)| h.id.clone()).ok_or_else(|| Wrong::none(none))
 }

@@ -1,6 +1,5 @@
 //! The documents, as they are beside the source: the same texts, within the page.
 
-use axum::http::StatusCode;
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
@@ -48,12 +47,7 @@ pub fn list(base: &str) -> Answer {
 /// One of them.
 pub fn page(base: &str, name: &str) -> Answer {
     let found = DOCUMENTS.iter().find(|(known, ..)| *known == name);
-    let Some((_, _, text)) = found else {
-        return Err(Wrong {
-            status: StatusCode::NOT_FOUND,
-            sentence: "There is no such document; /docs lists them.".into(),
-        });
-    };
+    let (.., text) = found.ok_or_else(|| Wrong::none("There is no such document; /docs lists them."))?;
     Ok(body(title(text), "/docs", html! { article class="document" { (rendered(base, text)) } }))
 }
 

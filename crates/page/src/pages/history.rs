@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use fingerpost_record::Unit;
 use fingerpost_record::archive::Head;
 use fingerpost_report::figure::Figure;
-use fingerpost_report::html::term::term;
+use fingerpost_report::html::parts::{heads, scrolling};
 use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Answer, TO_THE_SECOND, Wrong, body, moment, moments};
+use super::{Answer, TO_THE_SECOND, body, items, moment, moments};
 use crate::index::{Item, RowFigure};
 use crate::site::Site;
 
@@ -39,8 +38,7 @@ struct Figured {
 
 /// The page.
 pub fn page(site: &Site, wanted: &Wanted) -> Answer {
-    let items =
-        site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let items = items(site)?;
     let readable: Vec<&Arc<Item>> = items.iter().filter(|i| i.head.is_ok()).take(MOST).collect();
     // The newest run's rows, to choose from.
     let offered = readable.first().map(|i| i.figures()).unwrap_or_default();
@@ -137,16 +135,10 @@ fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
                      compared."
                 }
             }
-            div class="scroll" tabindex="0" role="region" aria-label="Figures by run, table" { table {
-                thead {
-                    tr {
-                        th scope="col" { (term("Run")) }
-                        th scope="col" { (term("Host")) }
-                        th scope="col" class="extra" { (term("Kernel")) }
-                        th scope="col" class="number" { (term("Value")) }
-                        th scope="col" { (term("95 % interval")) }
-                    }
-                }
+            (scrolling("Figures by run, table", html! { table {
+                thead { tr { (heads(&[
+                    ("Run", ""), ("Host", ""), ("Kernel", "extra"), ("Value", "number"), ("95 % interval", ""),
+                ])) } }
                 @let started = moments(found.iter().map(|f| f.head.started.as_str()));
                 tbody { @for (f, started) in found.iter().zip(started).rev() {
                     @let figure = Figure::new(f.row.estimate, f.row.unit);
@@ -161,7 +153,7 @@ fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
                         td class="interval" { (figure.interval()) }
                     }
                 } }
-            } }
+            } }))
         }
     }
 }

@@ -39,8 +39,8 @@ pub fn remove(site: &Site, id: &str) -> Result<(), Wrong> {
 fn wrong(error: ArchiveError) -> Wrong {
     match error {
         ArchiveError::Words(sentence) => bad(format!("This cannot be kept: {sentence}.")),
-        ArchiveError::Load(e) => Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() },
-        other => Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: other.to_string() },
+        ArchiveError::Load(e) => Wrong::unreadable(e),
+        other => Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, other),
     }
 }
 

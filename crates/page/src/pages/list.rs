@@ -9,7 +9,7 @@ use fingerpost_report::view::duration;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Answer, Wrong, body, encoded, moments};
+use super::{Answer, body, encoded, items, moments};
 use crate::index::Item;
 use crate::site::Site;
 
@@ -100,10 +100,7 @@ impl Filter {
 
 /// The list.
 pub fn page(site: &Site, filter: &Filter) -> Answer {
-    let items = site
-        .index
-        .items()
-        .map_err(|e| Wrong { status: axum::http::StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let items = items(site)?;
     let readable: Vec<(&Head, &Arc<Item>)> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i))).collect();
     let mut found: Vec<&(&Head, &Arc<Item>)> =
         readable.iter().filter(|(head, item)| filter.takes(head, item)).collect();

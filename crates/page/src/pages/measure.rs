@@ -9,7 +9,7 @@ use fingerpost_report::words::{percent, time};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Body, body};
+use super::{Body, Wrong, bad, of_job};
 use crate::jobs::{Phase, Refused, State};
 use crate::options::Choice;
 use crate::site::Site;
@@ -36,19 +36,19 @@ const SETTINGS: usize = 30;
 /// Begins to measure what the form asks for.
 ///
 /// # Errors
-/// The status and the sentence for the reader.
-pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
-    let words = words(&site.options.choices, wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
+/// What the reader is told.
+pub fn start(site: &Site, wanted: &Wanted) -> Result<(), Wrong> {
+    let words = words(&site.options.choices, wanted).map_err(bad)?;
     let named = if wanted.names.trim().is_empty() { "every primitive" } else { wanted.names.trim() };
     let what = std::iter::once(named).chain(wanted.settings.split_whitespace()).collect::<Vec<_>>().join(", ");
     site.jobs.start(&what, &words, false).map(drop).map_err(refused)
 }
 
 /// A refusal as the reader gets it.
-pub fn refused(refused: Refused) -> (StatusCode, String) {
+pub fn refused(refused: Refused) -> Wrong {
     match refused {
-        Refused::Busy(sentence) => (StatusCode::CONFLICT, sentence),
-        Refused::Failed(sentence) => (StatusCode::INTERNAL_SERVER_ERROR, sentence),
+        Refused::Busy(sentence) => Wrong::new(StatusCode::CONFLICT, sentence),
+        Refused::Failed(sentence) => Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, sentence),
     }
 }
 
@@ -112,20 +112,18 @@ fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
 }
 
 /// The page: the measurement that runs, or the last one, and the form for the next, with what was `wanted` in it.
-pub fn page(site: &Site, wrong: Option<(StatusCode, String)>, wanted: &Wanted) -> Body {
-    let state = site.jobs.state();
-    let goes_on = state.as_ref().is_some_and(|s| s.phase != Phase::Ended);
+pub fn page(site: &Site, wrong: Option<Wrong>, wanted: &Wanted) -> Body {
     let main = html! {
         h1 { "Measure" }
-        @if let Some((_, sentence)) = &wrong { p class="error" role="alert" { (sentence) } }
-        (progress(site, state.as_ref()))
+        @if let Some(wrong) = &wrong { p class="error" role="alert" { (wrong.sentence) } }
+        (progress(site, site.jobs.state().as_ref()))
         (form(site, wanted))
         p class="note" {
             "While it measures, leave the machine alone: whatever else runs, this page's own browser included, is \
              measured with it."
         }
     };
-    Body { goes_on, status: wrong.map_or(StatusCode::OK, |w| w.0), ..body("Measure", "/measure", main) }
+    of_job(site, wrong.as_ref(), "Measure", "/measure", main)
 }
 
 /// How far it is. The script keeps this part up to date; without it the page is loaded again.

@@ -15,6 +15,7 @@ pub mod sweeps;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -22,6 +23,8 @@ use fingerpost_record::{guard, load};
 use fingerpost_report::html::{Content, style, term};
 use maud::{DOCTYPE, Markup, html};
 
+use crate::index::Item;
+use crate::jobs::Phase;
 use crate::site::Site;
 
 /// A page without its frame.
@@ -47,6 +50,23 @@ pub struct Wrong {
     pub sentence: String,
 }
 
+impl Wrong {
+    /// Of this status, in this sentence.
+    pub fn new(status: StatusCode, sentence: impl ToString) -> Wrong {
+        Wrong { status, sentence: sentence.to_string() }
+    }
+
+    /// What is asked for is not there.
+    pub fn none(sentence: impl ToString) -> Wrong {
+        Wrong::new(StatusCode::NOT_FOUND, sentence)
+    }
+
+    /// What is there cannot be read.
+    pub fn unreadable(why: impl ToString) -> Wrong {
+        Wrong::new(StatusCode::UNPROCESSABLE_ENTITY, why)
+    }
+}
+
 /// A page, or what went wrong.
 pub type Answer = Result<Body, Wrong>;
 
@@ -69,8 +89,22 @@ pub fn body(title: &str, menu: &'static str, main: Markup) -> Body {
 }
 
 /// A request that cannot be answered as it is.
-pub fn bad(sentence: impl Into<String>) -> Wrong {
-    Wrong { status: StatusCode::BAD_REQUEST, sentence: sentence.into() }
+pub fn bad(sentence: impl ToString) -> Wrong {
+    Wrong::new(StatusCode::BAD_REQUEST, sentence)
+}
+
+/// Every run of the archive, the newest first.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn items(site: &Site) -> Result<Vec<Arc<Item>>, Wrong> {
+    site.index.items().map_err(|e| Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, e))
+}
+
+/// The page of what goes on, or of why it does not: with the status of that, and renewed until it is over.
+pub fn of_job(site: &Site, wrong: Option<&Wrong>, title: &str, menu: &'static str, main: Markup) -> Body {
+    let goes_on = site.jobs.state().is_some_and(|s| s.phase != Phase::Ended);
+    Body { goes_on, status: wrong.map_or(StatusCode::OK, |wrong| wrong.status), ..body(title, menu, main) }
 }
 
 /// The file of a run; the id is from an address, so it must be one.
@@ -78,7 +112,7 @@ pub fn bad(sentence: impl Into<String>) -> Wrong {
 /// # Errors
 /// When it is no id, or there is no such run.
 pub fn path(site: &Site, id: &str) -> Result<PathBuf, Wrong> {
-    let none = || Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such run in the archive.".into() };
+    let none = || Wrong::none("There is no such run in the archive.");
     load::valid_id(id).map_err(|_| none())?;
     let path = site.index.archive.path_of(id);
     if path.is_file() { Ok(path) } else { Err(none()) }

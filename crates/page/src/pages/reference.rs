@@ -1,16 +1,15 @@
 //! The reference systems and their authors' tables: what they are, one of them, and its replay with this machine's
 //! figures.
 
-use axum::http::StatusCode;
 use fingerpost_compare::references;
 use fingerpost_record::text::capitalised;
 use fingerpost_record::{Run, lean, load, suggest};
 use fingerpost_replay::{chosen, replay, shown, tables_of};
 use fingerpost_report::html;
-use fingerpost_report::html::term::term;
+use fingerpost_report::html::parts::{heads, scrolling};
 use maud::{Markup, html as markup};
 
-use super::{Answer, Body, Wrong, body, content, path};
+use super::{Answer, Body, Wrong, body, content, items, path};
 use crate::site::Site;
 
 /// The page's entry in the menu.
@@ -28,7 +27,7 @@ pub fn list(site: &Site) -> Body {
         p class="actions" { a href={ (site.base) "/replay/all" } { "All tables, on your machine" } }
         section class="card" aria-labelledby="systems-title" {
             h2 id="systems-title" { "Systems" }
-            div class="scroll" tabindex="0" role="region" aria-label="Systems, table" { (systems(site)) }
+            (scrolling("Systems, table", systems(site)))
         }
         section class="card" aria-labelledby="tables-title" {
             h2 id="tables-title" { "Tables" }
@@ -47,10 +46,7 @@ fn systems(site: &Site) -> Markup {
     markup! {
         table {
             thead { tr {
-                th scope="col" { (term("System")) }
-                th scope="col" { (term("Host")) }
-                th scope="col" { (term("Processor")) }
-                th scope="col" class="number" { (term("Rows")) }
+                (heads(&[("System", ""), ("Host", ""), ("Processor", ""), ("Rows", "number")]))
             } }
             tbody { @for run in runs {
                 tr {
@@ -94,8 +90,7 @@ pub fn replayed(site: &Site, name: &str) -> Answer {
         });
         return Err(none(format!("there is no published table “{name}”; {near}")));
     }
-    let items =
-        site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let items = items(site)?;
     let paths = items.iter().filter_map(|i| path(site, &i.head.as_ref().ok()?.id).ok());
     // A run that cannot be read is no reason to show no table.
     let own: Vec<Run> = chosen(
@@ -117,5 +112,5 @@ pub fn replayed(site: &Site, name: &str) -> Answer {
 
 fn none(sentence: String) -> Wrong {
     // The sentence of the command line begins with a small letter.
-    Wrong { status: StatusCode::NOT_FOUND, sentence: capitalised(&sentence) }
+    Wrong::none(capitalised(&sentence))
 }

@@ -1,7 +1,5 @@
 //! One run.
 
-use axum::http::StatusCode;
-use fingerpost_record::load::LoadError;
 use fingerpost_record::{Run, guard, load};
 use fingerpost_report::view::{Row, View};
 use fingerpost_report::{csv, html};
@@ -11,8 +9,7 @@ use super::{Answer, Wrong, body, compare, content, encoded, kept, path};
 use crate::site::Site;
 
 fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
-    load::from_path(&path(site, id)?)
-        .map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+    load::from_path(&path(site, id)?).map_err(Wrong::unreadable)
 }
 
 /// The page.
@@ -44,10 +41,9 @@ pub fn page(site: &Site, id: &str) -> Answer {
 /// # Errors
 /// When there is no such run.
 pub fn record(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
-    let wrong = |e: LoadError| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() };
-    let bytes = load::bytes_of(&path(site, id)?).map_err(wrong)?;
+    let bytes = load::bytes_of(&path(site, id)?).map_err(Wrong::unreadable)?;
     // Only what is JSON means the same when escaped.
-    load::from_slice(&bytes, id).map_err(wrong)?;
+    load::from_slice(&bytes, id).map_err(Wrong::unreadable)?;
     Ok(guard::json(&bytes))
 }
 

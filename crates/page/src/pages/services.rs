@@ -1,15 +1,13 @@
 //! Services that run on this machine: what listens, each explained on a click, and beside an earlier run of it.
 
-use axum::http::StatusCode;
 use fingerpost_record::text::clean_short;
-use fingerpost_report::html::term::term;
+use fingerpost_report::html::parts::heads;
 use fingerpost_sys::listening::{self, Listener};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::measure::{progress, refused};
-use super::{Body, body};
-use crate::jobs::Phase;
+use super::{Body, Wrong, bad, of_job};
 use crate::site::Site;
 
 /// What the form says.
@@ -29,9 +27,9 @@ const NAME: usize = 80;
 /// Begins to explain the service that the form names.
 ///
 /// # Errors
-/// The status and the sentence for the reader.
-pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
-    let words = words(wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
+/// What the reader is told.
+pub fn start(site: &Site, wanted: &Wanted) -> Result<(), Wrong> {
+    let words = words(wanted).map_err(bad)?;
     site.jobs.start(&format!("the service at port {}", wanted.port.trim()), &words, false).map(drop).map_err(refused)
 }
 
@@ -58,9 +56,7 @@ fn words(wanted: &Wanted) -> Result<Vec<String>, String> {
 }
 
 /// The page: what listens, and the explanation that runs or was the last.
-pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
-    let state = site.jobs.state();
-    let goes_on = state.as_ref().is_some_and(|s| s.phase != Phase::Ended);
+pub fn page(site: &Site, wrong: Option<Wrong>) -> Body {
     let found = listening::all();
     let main = html! {
         h1 { "Services" }
@@ -69,8 +65,8 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
              is restarted, stopped or set differently. Where their time goes is shown while it is watched, renewed \
              each second; stopping keeps what was seen."
         }
-        @if let Some((_, sentence)) = &wrong { p class="error" role="alert" { (sentence) } }
-        (progress(site, state.as_ref()))
+        @if let Some(wrong) = &wrong { p class="error" role="alert" { (wrong.sentence) } }
+        (progress(site, site.jobs.state().as_ref()))
         @match &found {
             Ok(found) if found.is_empty() => p { "Nothing listens on a TCP port of this machine." },
             Ok(found) => (table(site, found)),
@@ -82,7 +78,7 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
              a terminal."
         }
     };
-    Body { goes_on, status: wrong.map_or(StatusCode::OK, |w| w.0), ..body("Services", "/services", main) }
+    of_job(site, wrong.as_ref(), "Services", "/services", main)
 }
 
 fn table(site: &Site, found: &[Listener]) -> Markup {
@@ -92,15 +88,11 @@ fn table(site: &Site, found: &[Listener]) -> Markup {
             div class="scroll" role="region" aria-label="What listens, table" tabindex="0" {
                 // On a phone a listener's cells stand below its name, so that its button is not out of sight.
                 table class="stacked" {
-                    thead {
-                        tr {
-                            th scope="col" { (term("Program")) }
-                            th scope="col" class="number" { (term("Port")) }
-                            th scope="col" class="number" { (term("Process")) }
-                            th scope="col" { (term("Unit or container")) }
-                            th scope="col" { span class="unseen" { "Explain" } }
-                        }
-                    }
+                    thead { tr {
+                        (heads(&[("Program", ""), ("Port", "number"), ("Process", "number")]))
+                        (heads(&[("Unit or container", "")]))
+                        th scope="col" { span class="unseen" { "Explain" } }
+                    } }
                     tbody { @for l in found { (row(l)) } }
                 }
             }

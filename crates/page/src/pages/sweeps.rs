@@ -1,8 +1,7 @@
 //! Sweeps of many hosts: those that the server was started with, one of them, and a host of it.
 
-use axum::http::StatusCode;
 use fingerpost_fleet::judge;
-use fingerpost_fleet::sweep::{Pass, Sweep, SweepError};
+use fingerpost_fleet::sweep::{Pass, Sweep};
 use fingerpost_record::text::{clean, clean_short, counted};
 use fingerpost_report::html;
 use fingerpost_report::words::moment;
@@ -14,18 +13,14 @@ use crate::site::Site;
 /// The page's entry in the menu.
 const MENU: &str = "/sweeps";
 
-fn wrong(e: &SweepError) -> Wrong {
-    Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() }
-}
-
 fn none(what: &str) -> Wrong {
-    Wrong { status: StatusCode::NOT_FOUND, sentence: format!("There is no such {what}.") }
+    Wrong::none(format!("There is no such {what}."))
 }
 
 /// The sweep of this number. Only those that the server was started with are reached: an address names no directory.
 fn opened(site: &Site, number: &str) -> Result<Sweep, Wrong> {
     let dir = number.parse::<usize>().ok().and_then(|n| site.options.sweeps.get(n)).ok_or_else(|| none("sweep"))?;
-    Sweep::open(dir).map_err(|e| wrong(&e))
+    Sweep::open(dir).map_err(Wrong::unreadable)
 }
 
 /// Which nodes a sweep was asked for; the list may be long.
@@ -65,7 +60,7 @@ pub fn list(site: &Site) -> Answer {
 /// When there is none of this number, or it cannot be read.
 pub fn one(site: &Site, number: &str) -> Answer {
     let sweep = opened(site, number)?;
-    let verdicts = judge::judge(&sweep, true).map_err(|e| wrong(&e))?;
+    let verdicts = judge::judge(&sweep, true).map_err(Wrong::unreadable)?;
     let link = |node: &str| format!("{}/sweep/{number}/host/{node}", site.base);
     let content_of = fingerpost_fleet::html::content(&verdicts, Some(&link));
     let actions =
@@ -78,7 +73,7 @@ pub fn one(site: &Site, number: &str) -> Answer {
 /// # Errors
 /// As of [`one`].
 pub fn report(site: &Site, number: &str) -> Result<Vec<u8>, Wrong> {
-    let verdicts = judge::judge(&opened(site, number)?, true).map_err(|e| wrong(&e))?;
+    let verdicts = judge::judge(&opened(site, number)?, true).map_err(Wrong::unreadable)?;
     let page = html::page(&fingerpost_fleet::html::content(&verdicts, None));
     Ok(fingerpost_record::guard::text(page.as_bytes()))
 }
@@ -92,9 +87,9 @@ pub fn host(site: &Site, number: &str, node: &str) -> Answer {
     if !fingerpost_fleet::nodes::is_name(node) {
         return Err(none("host"));
     }
-    let run = sweep.read(Pass::First, node).map_err(|e| wrong(&e))?;
+    let run = sweep.read(Pass::First, node).map_err(Wrong::unreadable)?;
     // What it is among its peers is read before its figures.
-    let verdicts = judge::judge(&sweep, false).map_err(|e| wrong(&e))?;
+    let verdicts = judge::judge(&sweep, false).map_err(Wrong::unreadable)?;
     let of_host = verdicts.hosts.iter().find(|host| host.node == node).map(fingerpost_fleet::html::of_host);
     let mut content_of =
         html::of_run(&run, fingerpost_labs::views(), html::Around { link: None, define: Some(site.options.define) });
