@@ -11,7 +11,6 @@ mod options;
 mod pages;
 mod routes;
 mod server;
-mod shutdown;
 mod site;
 
 use std::io::{self, Read, Write};

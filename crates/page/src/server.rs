@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,9 +19,9 @@ use tower_service::Service;
 use crate::connections::{Activity, Connections};
 use crate::guard::{self, Token};
 use crate::options::Options;
+use crate::pages;
 use crate::routes;
 use crate::site::Site;
-use crate::{pages, shutdown};
 
 /// Connections at a time; a browser opens six.
 const CONNECTIONS: usize = 256;
@@ -59,7 +59,7 @@ pub fn run(
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {
             () = accept(listener, guarded) => {}
-            () = shutdown::requested(stop) => {}
+            () = requested(stop) => {}
         }
         io::Result::Ok(())
     })?;
@@ -152,5 +152,12 @@ impl Guarded {
         let (mut head, body) = request.into_parts();
         head.uri = uri;
         Ok(Request::from_parts(head, Body::new(body)))
+    }
+}
+
+/// Returns when the flag is set. A signal handler may only set a flag, so it is looked at now and then.
+async fn requested(stop: Arc<AtomicBool>) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -1,6 +1,5 @@
 //! One step or command explained: what is known of it, whatever form it is shown in.
 
-mod client;
 pub(crate) mod experiments;
 mod explanation;
 pub(crate) mod followed;

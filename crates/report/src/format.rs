@@ -6,10 +6,12 @@ use std::str::FromStr;
 
 use fingerpost_record::Run;
 
-use crate::lab::Labs;
+use crate::grid::Grid;
+use crate::lab::{Labs, Shown};
 use crate::style::Style;
 use crate::view::View;
-use crate::{csv, json, markdown, pictures, table};
+use crate::words::clean;
+use crate::{csv, explain, json, markdown, table};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,10 +58,45 @@ impl FromStr for Format {
 pub fn write_run(out: &mut dyn Write, run: &Run, labs: Labs, format: Format, style: &Style) -> io::Result<()> {
     let shown = |render: &dyn Fn(&View) -> String| render(&View::of(run, labs));
     let text = match format {
-        Format::Table => shown(&|view| table::render(view, &pictures::terminal(run, view, style), style)),
+        Format::Table => shown(&|view| table::render(view, &pictures(run, view, style), style)),
         Format::Json => return json::write(out, run),
         Format::Csv => shown(&|view| csv::render(run, view)),
-        Format::Markdown => shown(&|view| markdown::render(view, &pictures::markdown(run, view))),
+        Format::Markdown => shown(&|view| markdown::render(view, &added(run, view))),
     };
     out.write_all(text.as_bytes())
+}
+
+/// Each laboratory's picture for a terminal, between what was found and the rows; nothing where the run has none of its
+/// rows.
+fn pictures(run: &Run, view: &View, style: &Style) -> String {
+    let apart = |text: String| if text.is_empty() { text } else { format!("\n{text}") };
+    let picture = |shown: &Shown| apart(shown.grids.iter().map(|grid| grid.render(style)).collect());
+    around(view, &apart(explained(run, style)), picture)
+}
+
+/// The steps that speak for the run's servers, explained in short; nothing where none was watched.
+fn explained(run: &Run, style: &Style) -> String {
+    let found = explain::speaking(explain::of_run(run));
+    if found.is_empty() {
+        return String::new();
+    }
+    let more = "Every step and every figure: fingerpost explain";
+    format!("{}\n{more} {}\n", explain::render(&found, style), clean(&run.id))
+}
+
+/// What laboratories add to a run in Markdown.
+fn added(run: &Run, view: &View) -> String {
+    let found = explain::speaking(explain::of_run(run));
+    let explained = if found.is_empty() { String::new() } else { format!("\n{}", explain::markdown(&found)) };
+    around(view, &explained, |shown| {
+        shown.markdown.clone().unwrap_or_else(|| shown.grids.iter().map(Grid::markdown).collect())
+    })
+}
+
+/// What each analysis shows, with what explains the time of requests at its place.
+fn around(view: &View, explained: &str, show: impl Fn(&Shown) -> String) -> String {
+    let part = |before: bool| -> String {
+        view.found.iter().filter(|(of, _)| of.before_requests == before).map(|(_, shown)| show(shown)).collect()
+    };
+    [part(true), explained.to_owned(), part(false)].concat()
 }

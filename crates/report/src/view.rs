@@ -1,6 +1,5 @@
 //! A run as groups of rows of cleaned text and figures: what every format is made of.
 
-mod fact;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -11,7 +10,6 @@ use rows::{group_rows, text};
 use crate::lab::{self, LabView, Labs};
 use crate::words::{moment, whole_bytes};
 
-pub use fact::{Fact, interval_title, parts_of_doubt};
 pub(crate) use rows::place;
 pub use rows::{COUNTERS, Group, Row, Shared, Skipped, in_order, outcome_name};
 
@@ -284,6 +282,27 @@ pub fn duration(seconds: f64) -> String {
     } else {
         format!("{:.0} min {:02.0} s", (seconds / 60.0).floor(), (seconds % 60.0).floor())
     }
+}
+
+/// A name and what there is to say under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The name.
+    pub name: &'static str,
+    /// The text, cleaned.
+    pub text: String,
+}
+
+/// A doubt's first sentence, which says what is the matter, and the rest, which says what to do.
+pub fn parts_of_doubt(doubt: &str) -> (&str, &str) {
+    let begins = |at: &usize| doubt[at + 2..].starts_with(char::is_uppercase);
+    let end = doubt.match_indices(". ").map(|(at, _)| at).find(begins);
+    end.map_or((doubt, ""), |at| (&doubt[..=at], &doubt[at + 2..]))
+}
+
+/// What the column of intervals is called: a printed figure's is what it was rounded from.
+pub fn interval_title(run: &Run) -> &'static str {
+    if run.profile == Profile::Imported { "Interval" } else { "95 % interval" }
 }
 
 fn join(parts: impl IntoIterator<Item = Option<String>>) -> String {

@@ -8,7 +8,6 @@ mod conclusion;
 mod doubted;
 mod judged;
 mod launching;
-mod machines;
 mod own;
 mod primitives;
 mod servers;
@@ -24,7 +23,7 @@ pub(crate) use own::best;
 
 /// All conclusions, document by document.
 pub fn all() -> impl Iterator<Item = &'static Conclusion> {
-    [servers::LIST, suspects::LIST, primitives::LIST, machines::LIST, launching::LIST, zeroing::LIST, storing::LIST]
+    [servers::LIST, suspects::LIST, primitives::LIST, launching::LIST, zeroing::LIST, storing::LIST]
         .into_iter()
         .flatten()
 }

@@ -2,6 +2,7 @@
 //! and the commands to look closer.
 
 use fingerpost_compare::Comparison;
+use fingerpost_diagnose::client::Beside;
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::service::is_of_the_load;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
@@ -15,7 +16,7 @@ use super::explanation::{Explanation, OWN_CODE};
 use super::followed::{account, rows};
 use super::lines::mapped_line;
 use super::pieces::{bar, suspects_grid, threads_grid};
-use super::{client, experiments, functions, hardware, neighbours};
+use super::{experiments, functions, hardware, neighbours};
 use crate::compare_words as compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
@@ -40,7 +41,7 @@ fn of_programs(e: &Explanation) -> bool {
 /// The screen.
 pub fn screen(e: &Explanation, style: &Style) -> String {
     let programs = of_programs(e);
-    let mut grids = vec![answer(e, programs), client::grid(e.client.as_ref())];
+    let mut grids = vec![answer(e, programs), client(e.client.as_ref())];
     match (&e.slow, &e.paths) {
         (Some(slow), Some(paths)) => {
             grids.push(budget(&rows(slow), programs));
@@ -133,6 +134,17 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
             .filter(|(_, warning)| *warning)
             .map(|(s, _)| Line::Note(s, Tone::Doubtful)),
     );
+    Grid { columns: Vec::new(), lines }
+}
+
+/// What a load generator on another machine saw, beside what the service's sockets saw; no lines without one.
+fn client(client: Option<&Beside>) -> Grid {
+    let Some(client) = client else { return Grid::default() };
+    let mut lines = vec![Line::Note(clean(&client.sentence), Tone::Strong)];
+    let notes = client.notes.iter().enumerate();
+    // What the client says against itself comes after the figures.
+    lines.extend(notes.map(|(n, note)| Line::Note(clean(note), if n == 0 { Tone::Faint } else { Tone::Doubtful })));
+    lines.push(Line::Note(clean(&client.who), Tone::Faint));
     Grid { columns: Vec::new(), lines }
 }
 
