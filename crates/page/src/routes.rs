@@ -140,22 +140,21 @@ impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Filled<T> {
 
 async fn describe(State(site): Shared, Path(id): Path<String>, Filled(wanted): Filled<kept::Wanted>) -> Response {
     let to = format!("{}/run/{id}", site.base);
-    change(site, to, move |site| kept::describe(site, &id, wanted)).await
+    go_on(site, to, move |site| kept::describe(site, &id, wanted).map_err(Err)).await
 }
 
 async fn remove(State(site): Shared, Path(id): Path<String>) -> Response {
     let to = format!("{}/", site.base);
-    change(site, to, move |site| kept::remove(site, &id)).await
+    go_on(site, to, move |site| kept::remove(site, &id).map_err(Err)).await
 }
 
-/// Changes something in the archive, and goes on to another page.
-async fn change(
+/// Does what a form asks for, and goes on to another page, or to the one that says what is wrong.
+async fn go_on(
     site: Arc<Site>,
     to: String,
-    change: impl FnOnce(&Site) -> Result<(), pages::Wrong> + Send + 'static,
+    asked: impl FnOnce(&Site) -> Result<(), Answer> + Send + 'static,
 ) -> Response {
-    made(site, move |site| change(site).map_or_else(|wrong| pages::respond(&site.base, Err(wrong)), |()| redirect(&to)))
-        .await
+    made(site, move |site| asked(site).map_or_else(|wrong| pages::respond(&site.base, wrong), |()| redirect(&to))).await
 }
 
 fn redirect(to: &str) -> Response {
@@ -168,27 +167,15 @@ async fn sweep_host(State(site): Shared, Path((number, host)): Path<(String, Str
 
 async fn begin(State(site): Shared, Filled(wanted): Filled<measure::Wanted>) -> Response {
     let to = format!("{}/measure", site.base);
-    make_or_redirect(site, to, move |site| {
-        measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong), &wanted))
+    go_on(site, to, move |site| {
+        measure::start(site, &wanted).map_err(|wrong| Ok(measure::page(site, Some(wrong), &wanted)))
     })
     .await
 }
 
 async fn explain(State(site): Shared, Filled(wanted): Filled<services::Wanted>) -> Response {
     let to = format!("{}/services", site.base);
-    make_or_redirect(site, to, move |site| {
-        services::start(site, &wanted).map_err(|wrong| services::page(site, Some(wrong)))
-    })
-    .await
-}
-
-/// Does what a form asks for, and shows the page at the address, or the one that says what is wrong.
-async fn make_or_redirect(
-    site: Arc<Site>,
-    to: String,
-    start: impl FnOnce(&Site) -> Result<(), pages::Body> + Send + 'static,
-) -> Response {
-    made(site, move |site| start(site).map_or_else(|body| pages::respond(&site.base, Ok(body)), |()| redirect(&to)))
+    go_on(site, to, move |site| services::start(site, &wanted).map_err(|wrong| Ok(services::page(site, Some(wrong)))))
         .await
 }
 
@@ -255,26 +242,19 @@ async fn upload(
     State(site): Shared,
     parts: Result<Multipart, axum::extract::multipart::MultipartRejection>,
 ) -> Response {
+    let wrong = |site: &Site, sentence| pages::respond(&site.base, Ok(import::page(site, Some(sentence))));
     let Ok(_alone) = site.imports.try_acquire() else {
-        return pages::respond(
-            &site.base,
-            Ok(import::page(&site, Some("Another file is being imported; try again in a moment.".into()))),
-        );
+        return wrong(&site, "Another file is being imported; try again in a moment.".into());
     };
-    let bytes = match parts {
+    let file = match parts {
         Ok(parts) => first_file(parts).await,
         Err(_) => Err("The upload is not a form with a file.".to_owned()),
     };
-    match bytes {
-        Err(sentence) => pages::respond(&site.base, Ok(import::page(&site, Some(sentence)))),
-        Ok((name, bytes)) => {
-            let taken = move |site: &Site| match import::take(site, &name, &bytes) {
-                Ok(id) => redirect(&format!("{}/run/{id}", site.base)),
-                Err(sentence) => pages::respond(&site.base, Ok(import::page(site, Some(sentence)))),
-            };
-            made(site.clone(), taken).await
-        }
-    }
+    let taken = move |site: &Site| {
+        let id = file.and_then(|(name, bytes)| import::take(site, &name, &bytes));
+        id.map_or_else(|sentence| wrong(site, sentence), |id| redirect(&format!("{}/run/{id}", site.base)))
+    };
+    made(site.clone(), taken).await
 }
 
 /// The first file of an upload, with what it is called.
