@@ -199,13 +199,7 @@ fn floating_point(run: &Run, column: &Column) -> Option<Ours> {
     }
     // The published average is the arithmetic mean.
     let all: Vec<Estimate> = modules.iter().filter_map(|row| row.estimate).collect();
-    let mean = |of: fn(&Estimate) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-    let estimate = Estimate {
-        value: mean(|e| e.value),
-        low: mean(|e| e.low),
-        high: mean(|e| e.high),
-        confidence: all[0].confidence,
-    };
+    let estimate = mean_of(&all);
     let trusted = modules.iter().all(|row| row.outcome == Outcome::Measured);
     let outcome = if trusted { Outcome::Measured } else { Outcome::Untrusted };
     let params = modules[0].params.without(&["module"]);
@@ -213,6 +207,13 @@ fn floating_point(run: &Run, column: &Column) -> Option<Ours> {
     let note = if by.is_empty() { String::new() } else { format!("{by}; ") } + "mean of the eight modules";
     let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), params, ..modules[0].clone() };
     (all.len() == 8).then(|| Ours::new(row, Some(note)))
+}
+
+/// The arithmetic mean of figures, and of the ends of their intervals.
+fn mean_of(all: &[Estimate]) -> Estimate {
+    let mean = |of: fn(&Estimate) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    let [value, low, high] = [mean(|e| e.value), mean(|e| e.low), mean(|e| e.high)];
+    Estimate { value, low, high, confidence: all[0].confidence }
 }
 
 /// The modules' rows of one compiler with its flags: of those with most modules the one whose average is highest, one
@@ -247,14 +248,7 @@ fn mean(run: &Run, published: &Published) -> Option<Ours> {
     let [one, other] = published.mean_of()[..] else { return None };
     let none = Params::new();
     let (first, second) = (best(run, one, &none)?, best(run, other, &none)?);
-    let (a, b) = (first.estimate?, second.estimate?);
-    let mid = |a: f64, b: f64| (a + b) / 2.0;
-    let estimate = Estimate {
-        value: mid(a.value, b.value),
-        low: mid(a.low, b.low),
-        high: mid(a.high, b.high),
-        confidence: a.confidence,
-    };
+    let estimate = mean_of(&[first.estimate?, second.estimate?]);
     let outcome = if second.outcome == Outcome::Measured { first.outcome } else { second.outcome };
     let row =
         Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), descriptor: None, ..first.clone() };
