@@ -7,7 +7,6 @@ mod connections;
 pub mod guard;
 mod index;
 mod jobs;
-mod options;
 mod pages;
 mod routes;
 mod server;
@@ -20,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub use options::{Choice, Options, Setting};
+pub use site::{Choice, Options, Setting};
 
 /// What stands behind the token for a process that is started after another broke off.
 const AGAIN: &str = " again";

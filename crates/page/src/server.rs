@@ -18,10 +18,9 @@ use tower_service::Service;
 
 use crate::connections::{Activity, Connections};
 use crate::guard::{self, Token};
-use crate::options::Options;
 use crate::pages;
 use crate::routes;
-use crate::site::Site;
+use crate::site::{Options, Site};
 
 /// Connections at a time; a browser opens six.
 const CONNECTIONS: usize = 256;

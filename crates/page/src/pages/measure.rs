@@ -11,8 +11,7 @@ use serde::Deserialize;
 
 use super::{Body, Wrong, bad, of_job};
 use crate::jobs::{Phase, Refused, State};
-use crate::options::Choice;
-use crate::site::Site;
+use crate::site::{Choice, Site};
 
 /// What the form says.
 #[derive(Clone, Debug, Default, Deserialize)]
