@@ -1,6 +1,5 @@
 //! The formats of a run on standard output.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -27,30 +26,20 @@ pub enum Format {
     Markdown,
 }
 
-/// A format that there is not.
-#[derive(Debug)]
-pub struct UnknownFormat(String);
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no format “{}”; take one of {}", self.0, Format::NAMES.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
-
 impl Format {
     /// The names, as `--format` takes them.
     pub const NAMES: [&'static str; 4] = ["table", "json", "csv", "markdown"];
 }
 
 impl FromStr for Format {
-    type Err = UnknownFormat;
+    type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+    fn from_str(name: &str) -> Result<Self, String> {
         let formats = [Format::Table, Format::Json, Format::Csv, Format::Markdown];
         let found = Format::NAMES.iter().zip(formats).find(|(known, _)| **known == name);
-        found.map(|(_, format)| format).ok_or_else(|| UnknownFormat(name.to_owned()))
+        found
+            .map(|(_, format)| format)
+            .ok_or_else(|| format!("there is no format “{name}”; take one of {}", Format::NAMES.join(", ")))
     }
 }
 

@@ -31,6 +31,6 @@ pub mod watched;
 pub mod words;
 pub mod wrap;
 
-pub use format::{Format, UnknownFormat};
+pub use format::Format;
 pub use style::Style;
 pub use view::View;
