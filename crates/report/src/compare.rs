@@ -7,8 +7,8 @@ use fingerpost_record::Status;
 use fingerpost_record::params::named;
 
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order,
-    not_compared_in_short, overlap, settled, sides, summary, surer, text, tone, waterfall_lines, waterfall_title,
+    SETTLED, SURER, below_causes, causes, cells, in_order, not_compared_in_short, overlap, settled, sides, summary,
+    surer, text, tone,
 };
 use crate::explain::pieces;
 use crate::format::Format;
@@ -60,14 +60,9 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     let overlap = overlap(c).into_iter().map(|sentence| Line::Note(sentence, Tone::Plain));
     let accused = accused.into_iter().flat_map(cause_lines);
     section(lines, "Why", overlap.chain(accused).chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())));
-    section(lines, CHANGED_PARTS, changed_parts(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
-    for fall in &c.waterfalls {
-        section(lines, &waterfall_title(fall), waterfall_lines(fall).into_iter().map(|l| Line::Note(l, Tone::Plain)));
+    for (title, told) in below_causes(c) {
+        section(lines, &title, told.into_iter().map(|l| Line::Note(l, Tone::Plain)));
     }
-    for curve in &c.curves {
-        section(lines, &curve_title(curve), curve_lines(curve).into_iter().map(|l| Line::Note(l, Tone::Plain)));
-    }
-    section(lines, GAINS, gains(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     row_lines(&mut grid, c);
     let lines = &mut grid.lines;
     section(lines, "Not compared", not_compared_in_short(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));

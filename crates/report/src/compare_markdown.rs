@@ -3,8 +3,7 @@
 use fingerpost_compare::comparison::Comparison;
 
 use crate::compare_words::{
-    CHANGED_PARTS, GAINS, SETTLED, SURER, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order,
-    not_compared, overlap, settled, sides, summary, surer, text, waterfall_lines, waterfall_title,
+    SETTLED, SURER, below_causes, causes, cells, in_order, not_compared, overlap, settled, sides, summary, surer, text,
 };
 use crate::words::escape;
 
@@ -24,14 +23,9 @@ pub fn render(c: &Comparison) -> String {
     };
     section(&mut out, SETTLED, settled(c).into_iter());
     section(&mut out, "Why", overlap(c).into_iter().chain(causes(c).into_iter().map(sentence)));
-    section(&mut out, CHANGED_PARTS, changed_parts(c).into_iter());
-    for fall in &c.waterfalls {
-        section(&mut out, &waterfall_title(fall), waterfall_lines(fall).into_iter());
+    for (title, lines) in below_causes(c) {
+        section(&mut out, &title, lines.into_iter());
     }
-    for curve in &c.curves {
-        section(&mut out, &curve_title(curve), curve_lines(curve).into_iter().map(|l| l.trim().to_owned()));
-    }
-    section(&mut out, GAINS, gains(c).into_iter());
     out.push_str("\n## Rows\n\n| probe | parameters | base | new | × slower | 95 % interval | verdict | remarks |\n");
     out.push_str("| --- | --- | ---: | ---: | ---: | --- | --- | --- |\n");
     for row in in_order(c) {
@@ -46,7 +40,7 @@ pub fn render(c: &Comparison) -> String {
 }
 
 fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
-    let lines: Vec<String> = lines.map(|l| format!("- {}\n", escape(&l))).collect();
+    let lines: Vec<String> = lines.map(|l| format!("- {}\n", escape(l.trim()))).collect();
     if !lines.is_empty() {
         out.push_str(&format!("\n## {}\n\n{}", escape(title), lines.concat()));
     }

@@ -181,7 +181,7 @@ pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
 }
 
 /// The steps of a waterfall from base to new, the unexplained rest, and the prediction from unit costs.
-pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
+fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
     let change = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "+" }, time(s.abs()));
     let step = |s: &WaterfallStep| {
         let (base, new) = (s.base_seconds, s.new_seconds);
@@ -198,12 +198,21 @@ pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
     lines
 }
 
+/// The sections of sentences below the causes, with their titles: what changed most, step by step, by the number of
+/// clients, and by placement of swap. One may have none.
+pub(crate) fn below_causes(c: &Comparison) -> Vec<(String, Vec<String>)> {
+    let parts = (CHANGED_PARTS.to_owned(), changed_parts(c));
+    let falls = c.waterfalls.iter().map(|fall| (waterfall_title(fall), waterfall_lines(fall)));
+    let curves = c.curves.iter().map(|curve| (curve_title(curve), curve_lines(curve)));
+    std::iter::once(parts).chain(falls).chain(curves).chain([(GAINS.to_owned(), gains(c))]).collect()
+}
+
 pub(crate) fn curve_title(curve: &Curve) -> String {
     format!("{} by clients", step(&curve.probe, &curve.params))
 }
 
 /// Clients, both throughputs, and each against one client, as the articles' scaling table has it.
-pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
+fn curve_lines(curve: &Curve) -> Vec<String> {
     let Some(&(_, base_one, new_one)) = curve.points.first() else { return Vec::new() };
     let percent = |v: f64, one: f64| format!("{:.0} %", v / one * 100.0);
     let point = |(n, base, new): &(i64, f64, f64)| {

@@ -5,7 +5,6 @@ mod explanation;
 pub(crate) mod followed;
 mod functions;
 mod hardware;
-mod lines;
 mod markdown;
 mod neighbours;
 pub(crate) mod pieces;
@@ -17,7 +16,7 @@ use fingerpost_diagnose::client::beside;
 use fingerpost_record::{Finding, Observation, Readings, Run};
 
 pub use explanation::{Explanation, source};
-pub(crate) use lines::{mapped_line, steps};
+pub(crate) use explanation::{mapped_line, steps};
 pub use markdown::markdown;
 pub use screen::render;
 

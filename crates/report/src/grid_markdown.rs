@@ -65,8 +65,21 @@ impl Grid {
 
     /// The line below a table's head, which says how its columns are aligned.
     fn rule(&self, used: &[usize]) -> String {
-        row(used.iter().map(|i| if self.columns[*i].align == Align::Right { "---:" } else { "---" }.to_owned()))
+        rule(used.iter().map(|i| self.columns[*i].align))
     }
+}
+
+/// A table of cells that are escaped: columns as a [`Grid`] has them, and rows.
+pub(crate) fn table<const N: usize>(
+    columns: [(&str, Align, u8); N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let head = row(columns.iter().map(|c| c.0.to_owned())) + &rule(columns.iter().map(|c| c.1));
+    head + &rows.into_iter().map(|cells| row(cells.into_iter())).collect::<String>()
+}
+
+fn rule(columns: impl Iterator<Item = Align>) -> String {
+    row(columns.map(|align| if align == Align::Right { "---:" } else { "---" }.to_owned()))
 }
 
 fn row(cells: impl Iterator<Item = String>) -> String {

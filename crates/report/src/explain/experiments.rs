@@ -19,6 +19,15 @@ impl Explanation {
     }
 }
 
+/// The columns of [`cells`].
+pub(super) const COLUMNS: [(&str, Align, u8); 5] = [
+    ("changed for short stretches", Align::Left, 0),
+    ("without", Align::Right, 1),
+    ("with it", Align::Right, 1),
+    ("times faster", Align::Right, 0),
+    ("requests", Align::Left, 0),
+];
+
 /// One experiment in words: what was changed, the requests without and with it, how many times faster, the answer.
 pub(crate) fn cells(e: &Experiment) -> [String; 5] {
     let times = e.effect.as_ref().map(|x| format!("{:.2} ({:.2}–{:.2})", x.value, x.low, x.high));
@@ -55,13 +64,7 @@ pub(super) fn grid(experiments: &[Experiment]) -> Grid {
     if experiments.is_empty() {
         return Grid::default();
     }
-    let mut grid = Grid::titled([
-        ("changed for short stretches", Align::Left, 0),
-        ("without", Align::Right, 1),
-        ("with it", Align::Right, 1),
-        ("times faster", Align::Right, 0),
-        ("requests", Align::Left, 0),
-    ]);
+    let mut grid = Grid::titled(COLUMNS);
     for e in experiments {
         let tone = match e.answer {
             Answer::Faster | Answer::Slower => Tone::Plain,

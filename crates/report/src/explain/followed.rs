@@ -135,17 +135,23 @@ pub(crate) fn chains(paths: &Paths) -> Vec<&Leaf> {
 
 /// The chains of waits, the largest first.
 pub(super) fn chain_grid(paths: &Paths) -> Grid {
-    let mut grid = Grid::titled([
-        ("chain of waits", Align::Left, 0),
-        ("with", Align::Left, 1),
-        ("all", Align::Right, 0),
-        ("slowest 1 %", Align::Right, 0),
-    ]);
-    for leaf in chains(paths).into_iter().take(CHAINS) {
-        let cells = vec![clean(&chain(leaf)), clean(&leaf.whom), percent(leaf.all.share), percent(leaf.slow.share)];
-        grid.lines.push(Line::Cells(cells, Tone::Plain));
-    }
+    let mut grid = Grid::titled(CHAIN_COLUMNS);
+    let line = |leaf| Line::Cells(chain_cells(leaf).to_vec(), Tone::Plain);
+    grid.lines.extend(chains(paths).into_iter().take(CHAINS).map(line));
     if grid.lines.len() == 1 { Grid::default() } else { grid }
+}
+
+/// The columns of [`chain_cells`].
+pub(super) const CHAIN_COLUMNS: [(&str, Align, u8); 4] = [
+    ("chain of waits", Align::Left, 0),
+    ("with", Align::Left, 1),
+    ("all", Align::Right, 0),
+    ("slowest 1 %", Align::Right, 0),
+];
+
+/// A chain, who had what was waited for, and its share of all requests and of the slowest.
+pub(super) fn chain_cells(leaf: &Leaf) -> [String; 4] {
+    [clean(&chain(leaf)), clean(&leaf.whom), percent(leaf.all.share), percent(leaf.slow.share)]
 }
 
 /// The slowest requests, a few longest stretches of each in the order of time.

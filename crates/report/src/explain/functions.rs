@@ -50,16 +50,9 @@ pub fn grid(paths: &Paths) -> Grid {
     grid
 }
 
-/// The rows of a table in Markdown.
-pub fn markdown(title: &str, stacks: &Stacks, escape: impl Fn(&str) -> String) -> String {
-    let rows = stacks.own().into_iter().filter(|f| f.own >= WORTH_NAMING / 3.0).take(4 * SHOWN);
-    let rows: Vec<String> =
-        rows.map(|f| format!("| {} | {} | {} |\n", escape(&f.name), percent(f.own), percent(f.whole))).collect();
-    format!(
-        "| {title} ({} samples) | itself | with what it calls |\n| --- | ---: | ---: |\n{}\n",
-        stacks.samples.max(1),
-        rows.concat()
-    )
+/// The functions that a table in Markdown has.
+pub fn worth_naming(stacks: &Stacks) -> impl Iterator<Item = Function> {
+    stacks.own().into_iter().filter(|f| f.own >= WORTH_NAMING / 3.0).take(4 * SHOWN)
 }
 
 /// What stacks of requests are of, as the head of a column.

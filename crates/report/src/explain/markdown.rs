@@ -1,14 +1,17 @@
 //! An explanation in Markdown.
 
-use fingerpost_diagnose::places::chain;
+use fingerpost_diagnose::slow::SlowPart;
 use fingerpost_diagnose::wording::overlapping;
+use fingerpost_record::Finding;
+use fingerpost_record::stacks::Stacks;
 
-use super::experiments::cells;
-use super::explanation::Explanation;
-use super::followed::{account, chains, rows};
+use super::experiments;
+use super::explanation::{Explanation, headline, mapped_line, steps};
+use super::followed::{CHAIN_COLUMNS, account, chain_cells, chains, rows};
 use super::functions;
-use super::lines::{headline, mapped_line, steps};
-use super::pieces::share;
+use super::pieces::{share, thread_cells};
+use crate::grid::Align::{self, Left, Right};
+use crate::grid_markdown;
 use crate::words::{clean, percent, time};
 
 /// Chains that Markdown shows.
@@ -22,6 +25,11 @@ fn escape(text: &str) -> String {
         .replace('`', "\\`")
         .replace('*', "\\*")
         .replace('[', "\\[")
+}
+
+/// A table of cells that are not escaped yet.
+fn table<const N: usize>(columns: [(&str, Align, u8); N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    grid_markdown::table(columns, rows.into_iter().map(|row| row.map(|cell| escape(&cell))))
 }
 
 /// Explanations of steps in Markdown, with an empty line between them; what all of them have alike is told once, above
@@ -51,19 +59,13 @@ fn of_one(e: &Explanation, name: &str) -> String {
         text.push_str(&format!("{}\n\n", escape(&mapped_line(mapped))));
     }
     text.push_str(&of_threads(e));
-    text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");
-    for f in &e.findings {
-        let label = fingerpost_diagnose::label(&f.cause);
-        let evidence: Vec<String> = f.evidence.iter().map(|s| escape(s)).collect();
-        text.push_str(&format!(
-            "| {} | {} | {} | {} | {} |\n",
-            escape(label),
-            escape(&f.cause),
-            f.status.as_str(),
-            share(f),
-            evidence.join("; ")
-        ));
-    }
+    let suspect = |f: &Finding| {
+        [fingerpost_diagnose::label(&f.cause), &f.cause, f.status.as_str(), &share(f), &f.evidence.join("; ")]
+            .map(str::to_owned)
+    };
+    let columns =
+        [("suspect", Left, 0), ("cause", Left, 0), ("verdict", Left, 0), ("share", Right, 0), ("evidence", Left, 0)];
+    text.push_str(&table(columns, e.findings.iter().map(suspect)));
     text.extend(overlapping(&e.findings, None).map(|sentence| format!("\n{sentence}\n")));
     text.push_str(&of_experiments(e));
     text
@@ -74,13 +76,7 @@ fn of_experiments(e: &Explanation) -> String {
     if e.experiments.is_empty() {
         return String::new();
     }
-    let row = |e| format!("| {} |\n", cells(e).map(|cell| escape(&cell)).join(" | "));
-    let rows: Vec<String> = e.experiments.iter().map(row).collect();
-    format!(
-        "\n| changed for short stretches | without | with it | times faster | requests |\n| --- | ---: | ---: | ---: | \
-         --- |\n{}",
-        rows.concat()
-    )
+    format!("\n{}", table(experiments::COLUMNS, e.experiments.iter().map(experiments::cells)))
 }
 
 /// The classes of followed requests, and the chains.
@@ -94,34 +90,36 @@ fn of_requests(e: &Explanation) -> String {
             format!("- {}\n", escape(&sentence))
         });
     }
-    text.push_str(
-        "\n| where a request's time went | layer | all | share | middle | slowest 1 % | of the difference |\n",
-    );
-    text.push_str("| --- | --- | ---: | ---: | ---: | ---: | ---: |\n");
-    for p in rows(slow) {
-        text.push_str(&format!(
-            "| {} | {} | {} | {} | {} | {} | {} |\n",
-            escape(&p.component),
-            p.layer,
-            time(p.all.seconds),
-            percent(p.all.share),
-            time(p.middle.seconds),
-            time(p.slow.seconds),
-            percent(p.of_difference)
-        ));
-    }
+    let columns = [
+        ("where a request's time went", Left, 0),
+        ("layer", Left, 0),
+        ("all", Right, 0),
+        ("share", Right, 0),
+        ("middle", Right, 0),
+        ("slowest 1 %", Right, 0),
+        ("of the difference", Right, 0),
+    ];
+    let part = |p: &SlowPart| {
+        let [all, middle, slow] = [p.all, p.middle, p.slow].map(|s| time(s.seconds));
+        let (share, of_difference) = (percent(p.all.share), percent(p.of_difference));
+        [p.component.clone(), p.layer.to_string(), all, share, middle, slow, of_difference]
+    };
+    text += &format!("\n{}", table(columns, rows(slow).iter().map(part)));
     let found = chains(paths);
     if !found.is_empty() {
-        text.push_str("\n| chain of waits | with | all | slowest 1 % |\n| --- | --- | ---: | ---: |\n");
-        for leaf in found.into_iter().take(CHAINS) {
-            let (all, slow) = (percent(leaf.all.share), percent(leaf.slow.share));
-            text.push_str(&format!("| {} | {} | {all} | {slow} |\n", escape(&chain(leaf)), escape(&leaf.whom)));
-        }
+        text += &format!("\n{}", table(CHAIN_COLUMNS, found.into_iter().take(CHAINS).map(chain_cells)));
     }
     text.push('\n');
-    text.push_str(&paths.stacks.as_ref().map_or_else(String::new, |s| functions::markdown("on a CPU in", s, escape)));
-    paths.graphs.iter().for_each(|g| text.push_str(&functions::markdown(functions::title(g), &g.stacks, escape)));
+    text.extend(paths.stacks.as_ref().map(|s| of_stacks("on a CPU in", s)));
+    text.extend(paths.graphs.iter().map(|g| of_stacks(functions::title(g), &g.stacks)));
     text
+}
+
+/// Which functions had the CPU, or waited.
+fn of_stacks(title: &str, stacks: &Stacks) -> String {
+    let title = format!("{title} ({} samples)", stacks.samples.max(1));
+    let rows = functions::worth_naming(stacks).map(|f| [f.name, percent(f.own), percent(f.whole)]);
+    table([(&title, Left, 0), ("itself", Right, 0), ("with what it calls", Right, 0)], rows) + "\n"
 }
 
 /// What threads did, where requests could not be followed.
@@ -129,18 +127,9 @@ fn of_threads(e: &Explanation) -> String {
     if e.threads.is_empty() {
         return String::new();
     }
-    let mut text = "| what the threads did | layer | time | of their life |\n| --- | --- | ---: | ---: |\n".to_owned();
-    for s in &e.threads {
-        text.push_str(&format!(
-            "| {} | {} | {} | {} |\n",
-            escape(&s.state),
-            s.layer,
-            time(s.seconds),
-            percent(s.share)
-        ));
-    }
-    text.push('\n');
-    text
+    let columns =
+        [("what the threads did", Left, 0), ("layer", Left, 0), ("time", Right, 0), ("of their life", Right, 0)];
+    table(columns, e.threads.iter().map(thread_cells)) + "\n"
 }
 
 /// A budget as it is stored.

@@ -63,13 +63,14 @@ pub(super) fn threads_grid(states: &[State]) -> Grid {
         ("of their life", Align::Right, 0),
         ("", Align::Left, 3),
     ]);
-    for s in states {
-        grid.lines.push(Line::Cells(
-            vec![clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share), bar(0.0, s.share)],
-            Tone::Plain,
-        ));
-    }
+    let line = |s| Line::Cells(thread_cells(s).into_iter().chain([bar(0.0, s.share)]).collect(), Tone::Plain);
+    grid.lines.extend(states.iter().map(line));
     grid
+}
+
+/// A state of threads, its layer, and how long they were in it.
+pub(crate) fn thread_cells(s: &State) -> [String; 4] {
+    [clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share)]
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use fingerpost_record::{Budget, Status};
 
-use super::explanation::{Explanation, WORKLOAD};
-use super::lines::{headline, mapped_line, steps};
+use super::explanation::{Explanation, WORKLOAD, headline, mapped_line, steps};
 use super::pieces::{bar, suspects_grid, threads_grid};
 use super::{experiments, followed, service};
 use crate::grid::{Align, Grid, Line};

@@ -12,9 +12,8 @@ use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Status};
 
-use super::explanation::{Explanation, OWN_CODE};
+use super::explanation::{Explanation, OWN_CODE, mapped_line};
 use super::followed::{account, rows};
-use super::lines::mapped_line;
 use super::pieces::{bar, suspects_grid, threads_grid};
 use super::{experiments, functions, hardware, neighbours};
 use crate::compare_words as compare;

@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use super::content::Section;
 use super::parts::{graphic_head, heads, scrolling, swatch, table};
 use crate::explain::followed::{NOT_FOLLOWED, account, chains, longest, rows};
+use crate::explain::pieces::thread_cells;
 use crate::explain::{Explanation, mapped_line, of_run, steps};
 use crate::svg::Axis;
 use crate::svg::cells::{self, Piece, layer_class};
@@ -317,7 +318,7 @@ fn unfollowed(e: &Explanation, name: &str) -> Markup {
             &format!("{name}: what the threads did, table"),
             "narrow",
             [("state", ""), ("layer", ""), ("time", "number"), ("of their life", "number")],
-            e.threads.iter().map(|s| [clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share)]),
+            e.threads.iter().map(thread_cells),
         ))
     }
 }
