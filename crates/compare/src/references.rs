@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use fingerpost_measure::estimate::sorted;
 use fingerpost_record::host::Host;
 use fingerpost_record::run::Tool;
-use fingerpost_record::{
-    Better, Estimate, Measurement, Observation, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, suggest,
-};
+use fingerpost_record::{Better, Estimate, Measurement, Observation, Params, Profile, Run, SCHEMA, Unit, suggest};
 use serde::Deserialize;
+
+use crate::import;
 
 /// The tables, one file each, by the name that `replay` takes.
 const TABLES: &[(&str, &str)] = &[
@@ -233,27 +233,16 @@ fn data<T: serde::de::DeserializeOwned>(text: &str) -> T {
 
 impl Table {
     fn row(&self, column: &Column, printed: &Printed) -> Measurement {
-        let (estimate, processes) = match printed {
+        let (estimate, repetitions) = match printed {
             Printed::One(text) => (rounded(text, self.scale), Vec::new()),
             Printed::About { about, by } => (around(number(about), number(by), self.scale), Vec::new()),
             Printed::Many(texts) => {
                 let values: Vec<f64> = texts.iter().map(|t| rounded(t, self.scale).value).collect();
-                (median_interval(&values), values.iter().map(|v| Process::of_one(*v, 1)).collect())
+                (median_interval(&values), values)
             }
         };
-        Measurement {
-            probe: column.probe.clone(),
-            descriptor: None,
-            version: column.version,
-            params: column.params.clone(),
-            unit: self.unit,
-            better: self.better,
-            outcome: Outcome::Measured,
-            reason: None,
-            estimate: Some(estimate),
-            percentiles: None,
-            processes,
-        }
+        let row = import::row(&column.probe, column.params.clone(), self.unit, self.better, estimate, &repetitions);
+        Measurement { version: column.version, ..row }
     }
 }
 

@@ -60,7 +60,7 @@ fn run(
 }
 
 /// A row from repetitions or from one figure.
-fn row(
+pub(crate) fn row(
     probe: &str,
     params: Params,
     unit: Unit,
