@@ -53,16 +53,16 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     let mut add = |key: &'static str, title: &str, body: Markup| {
         list.push(Section { key: key.into(), title: title.to_owned(), body })
     };
-    let settled = settled(c);
-    if !settled.is_empty() {
-        add("settled", SETTLED, html! { ul { @for one in settled { li { (one) } } } });
+    let sentences = |lines: Vec<String>| html! { ul { @for line in lines { li { (line) } } } };
+    if !c.settled.is_empty() {
+        add("settled", SETTLED, sentences(settled(c)));
     }
     if let Some(body) = budget::suspects(&c.causes, Some(c.unexplained)) {
         add("why", "Why", body);
     }
     let parts = changed_parts(c);
     if !parts.is_empty() {
-        add("changed", CHANGED_PARTS, html! { ul { @for part in parts { li { (part) } } } });
+        add("changed", CHANGED_PARTS, sentences(parts));
     }
     if !c.waterfalls.is_empty() {
         add("waterfall", "From base to new", waterfalls(c));
@@ -90,7 +90,7 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
         add("rows", "All rows by effect", body);
     }
     if !c.not_compared.is_empty() {
-        add("not-compared", "Not compared", html! { ul { @for line in not_compared_in_short(c) { li { (line) } } } });
+        add("not-compared", "Not compared", sentences(not_compared_in_short(c)));
     }
     add("reproduce", "How to reproduce", reproduce(c));
     list
