@@ -117,10 +117,6 @@ impl<'a> Other<'a> {
         }
         Other { side, any_version }
     }
-
-    fn other_version(&self, probe: &str, params: &Params) -> Option<&'a SideRow> {
-        self.any_version.get(&(probe, params)).copied()
-    }
 }
 
 fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
@@ -139,7 +135,8 @@ fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
         }
         // A row that only the other side's imported rows match is brought in from there.
         if looser.is_empty() && !has_unstated_partner(&new, key, &base, &looks) {
-            pairs.push(Pair { probe, params, base: Some(row), new: new.other_version(probe, params), note: None });
+            let other = new.any_version.get(&(probe, params)).copied();
+            pairs.push(Pair { probe, params, base: Some(row), new: other, note: None });
         }
     }
     for (key, row) in &new.side.rows {
@@ -151,7 +148,7 @@ fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
         for (full, other, note) in &looser {
             pairs.push(Pair { probe, params: full, base: Some(other), new: Some(row), note: Some(note.clone()) });
         }
-        if looser.is_empty() && base.other_version(probe, params).is_none() {
+        if looser.is_empty() && !base.any_version.contains_key(&(probe, params)) {
             pairs.push(Pair { probe, params, base: None, new: Some(row), note: None });
         }
     }

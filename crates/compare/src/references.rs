@@ -199,7 +199,6 @@ pub fn load(name: &str) -> Option<Run> {
         let Some(totals) = observed.totals.get(name) else { continue };
         run.observations.push(Observation {
             workload: observed.workload,
-            params: Params::new(),
             observer: observed.observer,
             source: observed.source,
             totals: totals.clone(),
