@@ -187,61 +187,37 @@ pub static LAB: Lab = Lab {
     rows: &[
         (
             &rows::OF_THROUGHPUT,
-            "queries or transactions that all clients together finish in a second, in a closed \
-            loop",
+            "queries or transactions that all clients together finish in a second, in a closed loop",
         ),
         (&rows::OF_LATENCY, "from the sending of a query or transaction to the last byte of its answer"),
         (&import::OF_IMPORT, "loading a dump of the data through a client, statement by statement"),
         (&BESIDE.rows, desktop::MEANING),
     ],
     settings: &[
-        Setting::new(
-            "engine",
+        Setting::new("engine", "sqlite", "sqlite (nothing to install), mariadb or postgresql").one_of(&[
             "sqlite",
-            "sqlite (nothing to install), mariadb or \
-            postgresql",
-        )
-        .one_of(&["sqlite", "mariadb", "postgresql"]),
+            "mariadb",
+            "postgresql",
+        ]),
         Setting::new(
             "mix",
             "read",
-            "read (select, range, order, group, join), write (transactions with commit) or \
-            point",
+            "read (select, range, order, group, join), write (transactions with commit) or point",
         )
         .one_of(&["read", "write", "point"]),
         Setting::new("clients", "1,2,5,10,20,35,50", "clients at the same time, one step each"),
         Setting::new("scale", "1", "size of the data set; 1 is 36,000 rows, some 15 MB"),
-        Setting::new(
-            "storage",
-            "innodb",
-            "MariaDB's storage engine: innodb, myisam or \
-            aria",
-        )
-        .one_of(&["innodb", "myisam", "aria"]),
+        Setting::new("storage", "innodb", "MariaDB's storage engine: innodb, myisam or aria")
+            .one_of(&["innodb", "myisam", "aria"]),
         Setting::new("query_cache", "off", "MariaDB's query cache: on or off").one_of(&["off", "on"]),
-        Setting::new(
-            "synchronous",
-            "full",
-            "how SQLite waits for the disk: full, normal or \
-            off",
-        )
-        .one_of(&["full", "normal", "off"]),
+        Setting::new("synchronous", "full", "how SQLite waits for the disk: full, normal or off")
+            .one_of(&["full", "normal", "off"]),
         Setting::new("server.", "the server's own", "any variable of a private server, as server.NAME=VALUE"),
-        Setting::new(
-            "import",
-            "on; off with --profile quick",
-            "on: a dump of the data is imported, too, and \
-            timed",
-        )
-        .one_of(&["on", "off"]),
+        Setting::new("import", "on; off with --profile quick", "on: a dump of the data is imported, too, and timed")
+            .one_of(&["on", "off"]),
         desktop::SETTING,
-        Setting::new(
-            "dir",
-            "the scratch directory",
-            "where the data goes: a directory on the disk to be \
-            measured",
-        )
-        .path(),
+        Setting::new("dir", "the scratch directory", "where the data goes: a directory on the disk to be measured")
+            .path(),
         Setting::new(
             "url",
             "none",

@@ -275,8 +275,7 @@ pub static LAB: Lab = Lab {
         (&rows::OF_SUM, "the launch times of all applications of one sequence together"),
         (
             &pageins::OF_PAGEINS,
-            "page-ins since the machine was booted: faults that waited for a page of a file or of \
-            swap",
+            "page-ins since the machine was booted: faults that waited for a page of a file or of swap",
         ),
     ],
     settings: &[
@@ -299,15 +298,13 @@ pub static LAB: Lab = Lab {
         Setting::new(
             "pressure",
             "0.6",
-            "memory that is left to the applications as a share of what they need, or \
-            `none`",
+            "memory that is left to the applications as a share of what they need, or `none`",
         )
         .one_of(&["none"]),
         Setting::new(
             "pressure_by",
             "limit, or reserve where no controller is",
-            "limit (control group) or reserve \
-            (pinned memory)",
+            "limit (control group) or reserve (pinned memory)",
         )
         .one_of(&["limit", "reserve"]),
         Setting::new("swap_size", "what the applications need", "size of each placement's swap, such as 512M"),
@@ -325,13 +322,8 @@ pub static LAB: Lab = Lab {
             "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, \
              and the course is kept",
         ),
-        Setting::new(
-            "existing_swap",
-            "on",
-            "off: switch the machine's own swap off for the time of the \
-            run",
-        )
-        .one_of(&["on", "off"]),
+        Setting::new("existing_swap", "on", "off: switch the machine's own swap off for the time of the run")
+            .one_of(&["on", "off"]),
         Setting::new("throttle", "4M", "bytes a second of a throttled placement"),
     ],
     missing,

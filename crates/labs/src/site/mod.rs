@@ -88,8 +88,7 @@ pub static LAB: Lab = Lab {
         (&course::OF_SPACE, "bytes on the disk that the store needs for the site"),
         (
             &course::OF_IMPORT,
-            "the time until all pages of the site are in the store and on the disk; for files, a copy \
-            of them",
+            "the time until all pages of the site are in the store and on the disk; for files, a copy of them",
         ),
         (&course::OF_SERVED, "requests that this program's web server answers in a second from the store"),
     ],
@@ -121,19 +120,13 @@ pub static LAB: Lab = Lab {
             .several(&["rounds", "sizes", "folders", "depth", "readers", "served", "all"]),
         Setting::new("folder", "10,100,1000,10000", "numbers of files in one folder"),
         Setting::new("readers", "1,2,4,8", "numbers of readers at a time"),
-        Setting::new(
-            "dirs",
-            "the work directory",
-            "directories, each on a file system to measure \
-            on",
-        )
-        .several(&[])
-        .path(),
+        Setting::new("dirs", "the work directory", "directories, each on a file system to measure on")
+            .several(&[])
+            .path(),
         Setting::new(
             "filesystems",
             "none",
-            "ext4, xfs, btrfs, tmpfs: made on loop images, as root with \
-            --allow-system-changes",
+            "ext4, xfs, btrfs, tmpfs: made on loop images, as root with --allow-system-changes",
         )
         .several(&settings::FILESYSTEMS),
     ],

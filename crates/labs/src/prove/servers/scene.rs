@@ -118,14 +118,12 @@ fn tables(engine: Engine, storage: &str) -> Vec<String> {
         all.push(match engine {
             Engine::MariaDb => {
                 format!(
-                    "INSERT INTO {table} SELECT seq, seq % {GROUPS}, seq % 97, REPEAT('p', 180) FROM \
-                    seq_1_to_{ROWS}"
+                    "INSERT INTO {table} SELECT seq, seq % {GROUPS}, seq % 97, REPEAT('p', 180) FROM seq_1_to_{ROWS}"
                 )
             }
-            Engine::PostgreSql => format!(
-                "INSERT INTO {table} SELECT {row}, repeat('p', 180) FROM generate_series(1, \
-                {ROWS}) n"
-            ),
+            Engine::PostgreSql => {
+                format!("INSERT INTO {table} SELECT {row}, repeat('p', 180) FROM generate_series(1, {ROWS}) n")
+            }
             _ => format!(
                 "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {ROWS}) INSERT INTO {table} \
                  SELECT {row}, \
