@@ -92,7 +92,7 @@ fn kept() -> impl Iterator<Item = (String, String)> {
 
 /// Labs and probes, with what they are.
 fn measured() -> impl Iterator<Item = (&'static str, String)> {
-    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| (lab.name(), lab.summary().to_owned()));
+    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| (lab.name, lab.summary.to_owned()));
     let probes = fingerpost_probes::all().map(|probe| (probe.name, probe.summary.to_owned()));
     labs.chain(probes)
 }

@@ -4,7 +4,7 @@ pub mod parts;
 mod values;
 
 use fingerpost_compare::counterparts::published;
-use fingerpost_labs::{Lab, Listed};
+use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
 use fingerpost_probes::flops::compilers::{self, Compile};
 use fingerpost_record::{Param, Params, suggest};
@@ -114,7 +114,7 @@ pub fn unknown(name: &str) -> String {
 /// Every name that can be measured: labs, families, probes.
 pub fn known_names() -> impl Iterator<Item = &'static str> {
     let probes = fingerpost_probes::all().map(|probe| probe.name);
-    let labs = fingerpost_labs::REGISTRY.iter().map(Listed::name);
+    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| lab.name);
     let families = fingerpost_probes::all().map(|probe| family(probe.name));
     labs.chain(families).chain(probes)
 }

@@ -22,7 +22,7 @@ use setting::{by_the_user, is_unstated, key_of, no_setting, of_rows};
 /// Changes that are measured at most: those of the rows that differ most.
 const MOST: usize = 6;
 /// Seconds for a change of probes' rows: some hundred pairs.
-const OF_PROBES: f64 = 60.0;
+const USUAL: f64 = 60.0;
 /// Seconds for a change of a lab whose sides take turns stretch by stretch: at least seven pairs of each step.
 const OF_STRETCHES: f64 = 120.0;
 /// Turns of another lab for each side at the least: three of the query cache left 0.36 to 19.83 times
@@ -129,7 +129,7 @@ fn time(given: Option<f64>, lab: Option<&fingerpost_labs::Lab>) -> (f64, usize) 
         (Some(seconds), _) => (seconds, labs::LEAST_TURNS),
         (None, Some(lab)) if lab.takes_turns => (OF_STRETCHES, labs::LEAST_TURNS),
         (None, Some(_)) => (2.0 * OF_TURN * TURNS as f64, TURNS),
-        (None, None) => (OF_PROBES, labs::LEAST_TURNS),
+        (None, None) => (USUAL, labs::LEAST_TURNS),
     }
 }
 

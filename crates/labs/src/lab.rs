@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fingerpost_probes::Probe;
 use fingerpost_record::unstated::UNKNOWN;
 use fingerpost_record::{Params, Profile};
-use fingerpost_report::lab::{Analysis, ServerWords};
+use fingerpost_report::lab::{Analysis, LabView, ServerWords};
 use fingerpost_sys::procfs;
 
 use crate::LabError;
@@ -82,9 +83,10 @@ pub struct Lab {
     pub name: &'static str,
     /// One line for `list`.
     pub summary: &'static str,
-    /// The rows that it makes, and what the figure of each is.
+    /// The rows that its course makes, and what the figure of each is; none of a lab that is made of probes alone,
+    /// whose rows are measured in rounds as all probes are.
     pub rows: &'static [(&'static Definition, &'static str)],
-    /// The settings it takes.
+    /// The settings that its course takes.
     pub settings: &'static [Setting],
     /// What is missing here for this lab with these settings, as a sentence that says what to do.
     pub missing: fn(&Params) -> Option<String>,
@@ -99,8 +101,52 @@ pub struct Lab {
     pub server: Option<ServerWords>,
     /// What a report makes of its rows.
     pub analyses: &'static [&'static Analysis],
-    /// Runs it.
+    /// Runs its course.
     pub run: fn(&mut Context) -> Result<(), LabError>,
+}
+
+impl Lab {
+    /// What a lab has where its descriptor says nothing else: it is made of the probes that state its name.
+    pub const USUAL: Lab = Lab {
+        name: "",
+        summary: "",
+        rows: &[],
+        settings: &[],
+        missing: |_| None,
+        check: |_, _| Ok(()),
+        takes_turns: false,
+        takes: |_| None,
+        server: None,
+        analyses: &[],
+        run: |_| Ok(()),
+    };
+
+    /// Whether it has a course of its own.
+    pub fn is_course(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// The probes that it is made of; none of a lab with a course.
+    pub fn probes(&self) -> impl Iterator<Item = &'static Probe> {
+        fingerpost_probes::of_lab(self.name)
+    }
+
+    /// What a report knows of it.
+    pub(crate) fn view(&self) -> LabView {
+        LabView { name: self.name, server: self.server, analyses: self.analyses }
+    }
+
+    /// The settings that it takes; of one made of probes those that they take beside their parameters.
+    pub fn all_settings(&self) -> impl Iterator<Item = Setting> {
+        let of_probes = self.probes().flat_map(|probe| probe.settings);
+        self.settings.iter().copied().chain(of_probes.map(|[key, default, help]| Setting::new(key, default, help)))
+    }
+
+    /// The names of its rows, and what the figure of each is.
+    pub fn figures(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let of_probes = self.probes().map(|probe| (probe.name, probe.summary));
+        self.rows.iter().map(|(of, meaning)| (of.probe, *meaning)).chain(of_probes)
+    }
 }
 
 /// The kind of file system that a directory of the user's lies on, as rows state it.

@@ -1,9 +1,8 @@
 //! Experiments made of several measurements, each with its own course and analysis.
 //!
 //! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. A
-//! lab is a folder: its descriptor and its course ([`Lab`]; of a lab that is made of probes alone, [`OfProbes`]), the
-//! arithmetic of its rows (`analysis`), and what each format shows of it (`shown`). [`REGISTRY`] lists them all, and
-//! everything else takes them from there.
+//! lab is a folder: its descriptor ([`Lab`]) and its course, the arithmetic of its rows (`analysis`), and what each
+//! format shows of it (`shown`). [`REGISTRY`] lists them all, and everything else takes them from there.
 
 pub mod attribute;
 pub mod database;
@@ -13,7 +12,6 @@ mod explained;
 pub mod flops;
 mod lab;
 pub mod launch;
-mod listed;
 pub mod load;
 mod loaded;
 pub mod memory;
@@ -32,29 +30,21 @@ use fingerpost_report::lab::{LabView, Labs};
 
 pub use fingerpost_workloads::WorkloadError as LabError;
 pub use lab::{Context, Lab, Setting};
-pub use listed::{Listed, OfProbes};
 pub use sink::Sink;
 
 /// Every lab, in the order shown.
-pub static REGISTRY: &[Listed] = &[
-    Listed::Course(&database::LAB),
-    Listed::Course(&web::LAB),
-    Listed::Course(&site::LAB),
-    Listed::Course(&launch::LAB),
-    Listed::Probes(&zerofill::LAB),
-    Listed::Probes(&flops::LAB),
-    Listed::Probes(&memory::LAB),
-];
+pub static REGISTRY: &[&Lab] =
+    &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB, &zerofill::LAB, &flops::LAB, &memory::LAB];
 
 /// What a report knows of them.
 pub fn views() -> Labs<'static> {
-    static VIEWS: LazyLock<Vec<LabView>> = LazyLock::new(|| REGISTRY.iter().map(Listed::view).collect());
+    static VIEWS: LazyLock<Vec<LabView>> = LazyLock::new(|| REGISTRY.iter().map(|lab| lab.view()).collect());
     &VIEWS
 }
 
 /// Those with a course of their own.
 pub fn courses() -> impl Iterator<Item = &'static Lab> {
-    REGISTRY.iter().filter_map(Listed::course)
+    REGISTRY.iter().copied().filter(|lab| lab.is_course())
 }
 
 /// What the figure of a lab's row is, for `list NAME` and for whoever hovers over a name on a page; nothing where no
@@ -125,17 +115,17 @@ mod tests {
     #[test]
     fn one_key_is_one_setting_of_a_lab() {
         for lab in REGISTRY {
-            let keys: std::collections::BTreeSet<&str> = lab.settings().iter().map(|s| s.key).collect();
-            assert_eq!(keys.len(), lab.settings().len(), "{}", lab.name());
+            let keys: std::collections::BTreeSet<&str> = lab.all_settings().map(|s| s.key).collect();
+            assert_eq!(keys.len(), lab.all_settings().count(), "{}", lab.name);
         }
     }
 
     #[test]
     fn every_lab_has_a_name_of_its_own_and_rows_and_every_lab_of_a_probe_is_listed() {
-        let names: std::collections::BTreeSet<&str> = REGISTRY.iter().map(Listed::name).collect();
+        let names: std::collections::BTreeSet<&str> = REGISTRY.iter().map(|lab| lab.name).collect();
         assert_eq!(names.len(), REGISTRY.len());
-        assert!(REGISTRY.iter().all(|lab| !lab.figures().is_empty()));
-        let listed = |name: &str| REGISTRY.iter().any(|lab| lab.course().is_none() && lab.name() == name);
+        assert!(REGISTRY.iter().all(|lab| lab.figures().next().is_some()));
+        let listed = |name: &str| REGISTRY.iter().any(|lab| !lab.is_course() && lab.name == name);
         let probes = fingerpost_probes::all().chain(fingerpost_probes::lab_rows());
         assert!(probes.filter_map(|probe| probe.lab).all(listed));
     }

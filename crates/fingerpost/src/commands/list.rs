@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fingerpost_compare::counterparts::{PUBLISHED, Published};
-use fingerpost_labs::Listed;
+use fingerpost_labs::Lab;
 use fingerpost_labs::prove::PLANTS;
 use fingerpost_probes::Probe;
 use fingerpost_record::cause::{CAUSES, Cause, Need, Threshold};
@@ -112,8 +112,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let named = |probe: &&Probe| pattern.matches(probe.name) || probe.lab.is_none() && family(probe.name) == name;
     let probes = fingerpost_probes::all().filter(named).map(|p| probe_entry(p, cpus));
     // Those of probes stand beside them.
-    let (courses, of_probes): (Vec<&Listed>, Vec<_>) =
-        fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name())).partition(|l| l.course().is_some());
+    let (courses, of_probes): (Vec<&Lab>, Vec<_>) =
+        fingerpost_labs::REGISTRY.iter().filter(|lab| pattern.matches(lab.name)).partition(|lab| lab.is_course());
     let labs = of_probes.into_iter().chain(courses).map(lab_entry);
     // Nobody measures a cause, nor what others published alone: each is described when it is asked for.
     let causes = CAUSES.iter().filter(|c| args.name.is_some() && pattern.matches(c.name)).map(cause_entry);
@@ -185,15 +185,15 @@ fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
     }
 }
 
-fn lab_entry(lab: &Listed) -> Entry {
+fn lab_entry(lab: &Lab) -> Entry {
     Entry {
-        name: lab.name(),
+        name: lab.name,
         kind: "lab",
-        summary: lab.summary(),
-        rows: lab.rows(),
-        figures: lab.figures().into_iter().map(|(name, meaning)| [name, meaning]).collect(),
-        settings: lab.settings().iter().map(|s| [s.key, s.default, s.help]).collect(),
-        missing: lab.missing(),
+        summary: lab.summary,
+        rows: lab.probes().flat_map(|probe| (probe.variants)()).collect(),
+        figures: lab.figures().map(|(name, meaning)| [name, meaning]).collect(),
+        settings: lab.all_settings().map(|s| [s.key, s.default, s.help]).collect(),
+        missing: (lab.missing)(&Params::new()),
         ..Entry::default()
     }
 }

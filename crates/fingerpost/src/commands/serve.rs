@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use fingerpost_labs::Listed;
+use fingerpost_labs::Lab;
 use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
@@ -84,8 +84,8 @@ fn choice(name: &str, summary: &str, settings: Vec<fingerpost_page::Setting>) ->
 
 /// Labs first, then probes.
 fn choices() -> Vec<Choice> {
-    let of = |lab: &Listed| lab.settings().iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect();
-    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| choice(lab.name(), lab.summary(), of(lab)));
+    let of = |lab: &Lab| lab.all_settings().filter(|s| !names_what_is_outside(s.key)).map(|s| setting(&s)).collect();
+    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| choice(lab.name, lab.summary, of(lab)));
     let probes = fingerpost_probes::all().map(|probe| choice(probe.name, probe.summary, parameters(probe)));
     let mut known = BTreeSet::new();
     labs.chain(probes).filter(|one| known.insert(one.name.clone())).collect()

@@ -42,7 +42,7 @@ fn has(run: &Run, words: &str, figure: &str, section: &str) {
 #[test]
 fn every_lab_is_in_every_format() {
     for listed in fingerpost_labs::REGISTRY {
-        let name = listed.name();
+        let name = listed.name;
         let Some((_, words, figure, section)) = PARTS.iter().find(|(lab, ..)| *lab == name) else {
             panic!("what stands for {name} in a format is not known here");
         };

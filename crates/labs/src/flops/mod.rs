@@ -3,11 +3,12 @@
 pub mod analysis;
 pub(crate) mod shown;
 
-use crate::OfProbes;
+use crate::Lab;
 
 /// The descriptor.
-pub static LAB: OfProbes = OfProbes {
+pub static LAB: Lab = Lab {
     name: "flops",
     summary: "floating-point rates by instruction mix and compiler, beside the limits of the core",
     analyses: &[&shown::ANALYSIS],
+    ..Lab::USUAL
 };

@@ -328,9 +328,8 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check: |settings, _| Plan::check(settings),
-    takes_turns: false,
     takes: plan::takes,
-    server: None,
     analyses: &[&shown::ANALYSIS],
     run,
+    ..Lab::USUAL
 };

@@ -3,11 +3,12 @@
 pub mod analysis;
 pub(crate) mod shown;
 
-use crate::OfProbes;
+use crate::Lab;
 
 /// The descriptor.
-pub static LAB: OfProbes = OfProbes {
+pub static LAB: Lab = Lab {
     name: "memory",
     summary: "latency by size, stride and page; bandwidth by size and threads; the caches that the curves show",
     analyses: &[&shown::ANALYSIS],
+    ..Lab::USUAL
 };

@@ -132,11 +132,9 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check: |settings, profile| Settings::new(settings, profile).map(drop),
-    takes_turns: false,
-    takes: |_| None,
-    server: None,
     analyses: &[&shown::ANALYSIS],
     run,
+    ..Lab::USUAL
 };
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 pub mod analysis;
 pub mod shown;
 
-use crate::OfProbes;
+use crate::Lab;
 
 /// The descriptor.
-pub static LAB: OfProbes = OfProbes {
+pub static LAB: Lab = Lab {
     name: "zerofill",
     summary: "what memory costs: every way to get it, touch by touch; zero-filling taken apart; faulting in ahead",
     analyses: &[&shown::ANALYSIS],
+    ..Lab::USUAL
 };
