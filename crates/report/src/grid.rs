@@ -69,6 +69,12 @@ impl Grid {
         grid
     }
 
+    /// Columns without titles, by side and rank, and no lines yet.
+    pub fn untitled(columns: impl IntoIterator<Item = (Align, u8)>) -> Grid {
+        let columns = columns.into_iter().map(|(align, rank)| Column { title: "", align, rank }).collect();
+        Grid { columns, lines: Vec::new() }
+    }
+
     /// The text, every line ended.
     pub fn render(&self, style: &Style) -> String {
         let widths = self.widths(style);

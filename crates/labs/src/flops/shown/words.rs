@@ -3,7 +3,7 @@
 use crate::flops::analysis::{Column, Flops, Limit, MIX, UNNAMED};
 use fingerpost_record::Unit;
 
-use fingerpost_report::grid::{self, Align, Grid, Line};
+use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 use fingerpost_report::words::{clean, percent};
 
@@ -92,7 +92,10 @@ pub fn answer(flops: &Flops) -> Option<String> {
 
 /// The table with sentences below it.
 pub fn grid(flops: &Flops) -> Grid {
-    let mut grid = Grid { columns: columns(flops), lines: vec![Line::Heading(title(flops).to_owned())] };
+    let mix = [(Align::Left, 0)].into_iter().chain([(Align::Right, 3); 4]);
+    let rates_and_shares = flops.columns.iter().flat_map(|_| [(Align::Right, 0), (Align::Right, 2)]);
+    let mut grid = Grid::untitled(mix.chain(rates_and_shares));
+    grid.lines.push(Line::Heading(title(flops).to_owned()));
     if !flops.columns.is_empty() {
         let titles = ["module", "FADD", "FSUB", "FMUL", "FDIV"].map(str::to_owned).into_iter();
         let heads = flops.columns.iter().flat_map(|c| [heading(c), String::new()]);
@@ -108,13 +111,6 @@ pub fn grid(flops: &Flops) -> Grid {
     }
     grid.lines.extend(sentences(flops).into_iter().map(|(label, text, tone)| Line::Labelled(label, text, tone)));
     grid
-}
-
-fn columns(flops: &Flops) -> Vec<grid::Column> {
-    let column = |align, rank| grid::Column { title: "", align, rank };
-    let mix = [column(Align::Right, 3), column(Align::Right, 3), column(Align::Right, 3), column(Align::Right, 3)];
-    let rates = flops.columns.iter().flat_map(|_| [column(Align::Right, 0), column(Align::Right, 2)]);
-    std::iter::once(column(Align::Left, 0)).chain(mix).chain(rates).collect()
 }
 
 fn rates(flops: &Flops, pick: impl Fn(&Column) -> Option<f64>) -> impl Iterator<Item = String> {

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use crate::launch::analysis::{Cell, Launch, Paging, seconds};
 use fingerpost_record::text::clean;
 
-use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 
 /// The table, and the block below it.
 pub fn grid(launch: &Launch) -> Grid {
-    let mut grid = Grid { columns: columns(launch.placements.len()), lines: Vec::new() };
+    // The default has no ratio to itself.
+    let figures = (launch.placements.len() * 2).saturating_sub(1);
+    let sides = [Align::Left].into_iter().chain(std::iter::repeat_n(Align::Right, figures));
+    let mut grid = Grid::untitled(sides.map(|align| (align, 0)));
     let mut titles = vec![String::new()];
     for (i, placement) in launch.placements.iter().enumerate() {
         titles.push(clean(placement).into_owned());
@@ -34,13 +37,6 @@ pub fn grid(launch: &Launch) -> Grid {
         grid.lines.push(Line::Labelled("Memory".into(), clean(mapped).into_owned(), Tone::Plain));
     }
     grid
-}
-
-fn columns(placements: usize) -> Vec<Column> {
-    let column = |align| Column { title: "", align, rank: 0 };
-    // The default has no ratio to itself.
-    let figures = (placements * 2).saturating_sub(1);
-    std::iter::once(column(Align::Left)).chain((0..figures).map(|_| column(Align::Right))).collect()
 }
 
 fn cells(name: &str, row: &[Option<Cell>], tone: Tone) -> Line {

@@ -4,9 +4,9 @@ use crate::memory::analysis::{Cache, Curve, Memory};
 use fingerpost_record::{Estimate, Unit};
 use maud::{Markup, html};
 
-use super::words::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
+use super::words::{bandwidth_table, between, name_of, sentences, size};
 use fingerpost_report::html::content::Section;
-use fingerpost_report::html::parts::terms;
+use fingerpost_report::html::parts::{scrolling, terms};
 use fingerpost_report::html::term::term;
 use fingerpost_report::svg::{Axis, anchor, percent, tick_label};
 use fingerpost_report::words::clean;
@@ -81,39 +81,26 @@ fn spoken(curve: &Curve) -> String {
 }
 
 fn bandwidths(memory: &Memory) -> Markup {
-    let threads = thread_counts(memory);
-    html! {
-        p { "Bandwidth in GB/s of all CPUs together, by the size that each walks." }
-        div class="scroll" tabindex="0" role="region" aria-label="Memory bandwidth, table" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (term("What")) }
-                        th scope="col" class="number" { (term("Size")) }
-                        @for n in &threads {
-                            th scope="col" class="number" { (n) @if *n == 1 { " CPU" } @else { " CPUs" } }
-                        }
-                    }
+    let (heads, rows) = bandwidth_table(memory);
+    let table = html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (term("What")) }
+                    th scope="col" class="number" { (term("Size")) }
+                    @for head in &heads[1..] { th scope="col" class="number" { (head) } }
                 }
-                tbody {
-                    @for (op, bytes) in bandwidth_rows(memory) {
-                        tr {
-                            td { (clean(op)) }
-                            td class="number" { (size(bytes)) }
-                            @for n in &threads {
-                                td class="number" {
-                                    @if let Some(b) = rate(memory, op, bytes, *n) {
-                                        (format!("{:.1}", b.rate.value / 1e9))
-                                    } @else {
-                                        "–"
-                                    }
-                                }
-                            }
-                        }
-                    }
+            }
+            tbody {
+                @for (op, cells) in &rows {
+                    tr { td { (op) } @for cell in cells { td class="number" { (cell) } } }
                 }
             }
         }
+    };
+    html! {
+        p { "Bandwidth in GB/s of all CPUs together, by the size that each walks." }
+        (scrolling("Memory bandwidth, table", table))
     }
 }
 

@@ -1,9 +1,12 @@
 //! The memory hierarchy as a staircase and in sentences.
 
-use crate::memory::analysis::{Bandwidth, Cache, Curve, Memory, Reach};
-use fingerpost_record::Unit;
+use std::collections::BTreeSet;
 
-use fingerpost_report::grid::{self, Align, Grid, Line};
+use crate::memory::analysis::{Cache, Curve, Memory, Reach};
+use fingerpost_record::Unit;
+use fingerpost_record::text::counted;
+
+use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 use fingerpost_report::words::{clean, short};
 
@@ -127,9 +130,8 @@ pub fn grids(memory: &Memory) -> Vec<Grid> {
 
 /// A bar per size; a line where a level ends.
 fn staircase(memory: &Memory, curve: &Curve) -> Grid {
-    let column = |align| grid::Column { title: "", align, rank: 0 };
-    let columns = vec![column(Align::Right), column(Align::Right), column(Align::Right), column(Align::Left)];
-    let mut grid = Grid { columns, lines: vec![Line::Heading(TITLE.to_owned())] };
+    let mut grid = Grid::untitled([Align::Right, Align::Right, Align::Right, Align::Left].map(|align| (align, 0)));
+    grid.lines.push(Line::Heading(TITLE.to_owned()));
     let second = memory.curves.get(1);
     let heads =
         ["size".to_owned(), clean(&curve.pages), second.map_or(String::new(), |c| clean(&c.pages)), String::new()];
@@ -157,50 +159,33 @@ fn ns(value: f64) -> String {
 
 /// What is done and where, by number of CPUs.
 fn bandwidths(memory: &Memory) -> Grid {
-    let threads = thread_counts(memory);
-    let column = |align, rank| grid::Column { title: "", align, rank };
-    let mut columns = vec![column(Align::Left, 0), column(Align::Right, 0)];
-    columns.extend(threads.iter().map(|_| column(Align::Right, 0)));
-    let title = "Memory bandwidth (GB/s of all CPUs together, by the size that each walks)";
+    let (heads, rows) = bandwidth_table(memory);
+    let mut grid = Grid::untitled([Align::Left].into_iter().chain(heads.iter().map(|_| Align::Right)).map(|a| (a, 0)));
     // The sentences before it belong to the staircase; this is a table of its own.
-    let mut grid = Grid { columns, lines: vec![Line::Blank, Line::Heading(title.into())] };
-    let heads = threads.iter().map(|n| if *n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") });
-    grid.lines.push(Line::Cells([String::new(), "size".to_owned()].into_iter().chain(heads).collect(), Tone::Faint));
-    for (op, bytes) in bandwidth_rows(memory) {
-        let rates = threads
-            .iter()
-            .map(|n| rate(memory, op, bytes, *n).map_or("–".to_owned(), |b| format!("{:.1}", b.rate.value / 1e9)));
-        grid.lines.push(Line::Cells(
-            [format!("  {}", clean(op)), size(bytes)].into_iter().chain(rates).collect(),
-            Tone::Plain,
-        ));
-    }
+    let title = "Memory bandwidth (GB/s of all CPUs together, by the size that each walks)";
+    grid.lines.extend([Line::Blank, Line::Heading(title.into())]);
+    grid.lines.push(Line::Cells([String::new()].into_iter().chain(heads).collect(), Tone::Faint));
+    let row = |(op, cells): (String, Vec<String>)| [format!("  {op}")].into_iter().chain(cells).collect();
+    grid.lines.extend(rows.into_iter().map(|cells| Line::Cells(row(cells), Tone::Plain)));
     grid
 }
 
-/// The numbers of CPUs that there are rows for.
-pub fn thread_counts(memory: &Memory) -> Vec<u64> {
-    let mut threads: Vec<u64> = memory.bandwidths.iter().map(|b| b.threads).collect();
-    threads.sort_unstable();
-    threads.dedup();
-    threads
-}
-
-/// What is done and the size, in the order of the table.
-pub fn bandwidth_rows(memory: &Memory) -> Vec<(&str, u64)> {
-    let mut rows: Vec<(&str, u64)> = memory.bandwidths.iter().map(|b| (b.op.as_str(), b.size)).collect();
-    rows.dedup();
-    rows
-}
-
-/// One cell of the table.
-pub fn rate<'a>(memory: &'a Memory, op: &str, bytes: u64, threads: u64) -> Option<&'a Bandwidth> {
-    memory.bandwidths.iter().find(|b| b.op == op && b.size == bytes && b.threads == threads)
+/// Bandwidths as a table: the heads of its columns of figures; for each row what is done, the size, and the rates.
+pub fn bandwidth_table(memory: &Memory) -> (Vec<String>, Vec<(String, Vec<String>)>) {
+    let threads: BTreeSet<u64> = memory.bandwidths.iter().map(|b| b.threads).collect();
+    let rows = memory.bandwidths.chunk_by(|a, b| (&a.op, a.size) == (&b.op, b.size)).map(|of| {
+        let rate = |n: &u64| of.iter().find(|b| b.threads == *n).map(|b| format!("{:.1}", b.rate.value / 1e9));
+        let rates = threads.iter().map(|n| rate(n).unwrap_or_else(|| "–".to_owned()));
+        (clean(&of[0].op), [size(of[0].size)].into_iter().chain(rates).collect())
+    });
+    let rows = rows.collect();
+    (["size".to_owned()].into_iter().chain(threads.iter().map(|n| counted(*n, "CPU"))).collect(), rows)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::memory::analysis::Bandwidth;
     use crate::memory::analysis::staircase::Level;
     use fingerpost_record::Estimate;
     use fingerpost_report::style::Style;

@@ -63,13 +63,7 @@ fn article(a: &Analysis) -> Markup {
     html! {
         @if let Some(given) = &a.given {
             h3 { (words::given_title(a)) }
-            table {
-                tbody {
-                    @for (name, e) in words::given_fields(given) {
-                        tr { th scope="row" { (name) (in_formulas(name)) } td class="number" { (words::time(e)) } }
-                    }
-                }
-            }
+            (figures(words::given_fields(given).map(|(name, e)| (format!("{name}{}", in_formulas(name)), e))))
             h3 { "Derived: the article's arithmetic" }
             @if let Some(costs) = &a.derived {
                 table { tbody { @for ((name, value), formula) in words::derived_fields(a, costs) {
@@ -82,6 +76,12 @@ fn article(a: &Analysis) -> Markup {
     }
 }
 
+fn figures(list: impl IntoIterator<Item = (String, Estimate)>) -> Markup {
+    html! { table { tbody { @for (name, e) in list {
+        tr { th scope="row" { (name) } td class="number" { (words::time(e)) } }
+    } } } }
+}
+
 /// What the formulas below call a timing, where that is another name.
 fn in_formulas(name: &str) -> String {
     name.strip_suffix(" alloc + fault").map_or(String::new(), |pages| format!(" ({pages} touch)"))
@@ -91,13 +91,7 @@ fn costs(a: &Analysis) -> Markup {
     html! {
         @if a.fit.is_some() {
             h3 { "Measured: all page counts together" }
-            table {
-                tbody {
-                    @for (name, e) in words::fit_fields(a) {
-                        tr { th scope="row" { (name) } td class="number" { (words::time(e)) } }
-                    }
-                }
-            }
+            (figures(words::fit_fields(a).into_iter().map(|(name, e)| (name.to_owned(), e))))
             @if let Some(note) = words::fit_note(a) { p class="skipped" { (note) } }
         }
         @if !a.zeroing.is_empty() {
@@ -111,18 +105,7 @@ fn costs(a: &Analysis) -> Markup {
                 }
             } } } }
         }
-        @for g in &a.agreement {
-            p {
-                (g.what)
-                ": "
-                (Unit::Nanoseconds.format(g.ours.value))
-                " against "
-                (Unit::Nanoseconds.format(g.kernel.value))
-                ", ratio "
-                (format!("{:.2}", g.ratio))
-                "."
-            }
-        }
+        @for g in &a.agreement { p { (words::agreement(g)) } }
     }
 }
 

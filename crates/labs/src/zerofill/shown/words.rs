@@ -4,11 +4,11 @@
 use crate::zerofill::analysis::guesses::{Guess, Verdict};
 use crate::zerofill::analysis::rank::{Crossover, Ranking, stretches};
 use crate::zerofill::analysis::solve::{self, Costs, FIELDS};
-use crate::zerofill::analysis::{Analysis, Given, headline};
+use crate::zerofill::analysis::{Agreement, Analysis, Given, headline};
 use fingerpost_record::text::{clean, counted};
 use fingerpost_record::{Estimate, Unit};
 
-use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::{Style, Tone};
 
 /// The article's fields of [`Given`] with their names.
@@ -189,21 +189,20 @@ fn times(ratio: f64) -> String {
 
 /// The analysis with its finding; ends with a line end.
 pub fn render(analysis: &Analysis, style: &Style) -> String {
-    let lead = headline(analysis).map(|sentence| Line::Note(sentence, Tone::Strong)).into_iter().collect();
-    let lead = Grid { columns: columns(), lines: lead };
+    let lead = part(headline(analysis).map(|sentence| Line::Note(sentence, Tone::Strong)).into_iter().collect());
     std::iter::once(lead).chain(grids(analysis)).map(|grid| grid.render(style)).collect()
 }
 
 /// Each part as a grid.
 pub fn grids(analysis: &Analysis) -> Vec<Grid> {
     let lead = vec![Line::Heading("Zero-filling, taken apart".into())];
-    // Each part has columns of its own: a formula must not push the bars of a picture aside.
     let parts = [lead, shares(analysis), article(analysis), costs(analysis), guesses(analysis), rankings(analysis)];
-    parts.into_iter().map(|lines| Grid { columns: columns(), lines }).collect()
+    parts.map(part).into()
 }
 
-fn columns() -> Vec<Column> {
-    vec![Column { title: "", align: Align::Left, rank: 0 }; 4]
+/// Each part has columns of its own: a formula must not push the bars of a picture aside.
+fn part(lines: Vec<Line>) -> Grid {
+    Grid { lines, ..Grid::untitled([(Align::Left, 0); 4]) }
 }
 
 fn row<const N: usize>(cells: [String; N]) -> Line {
@@ -256,10 +255,7 @@ fn costs(a: &Analysis) -> Vec<Line> {
             ])
         }));
     }
-    for g in &a.agreement {
-        let [ours, kernel] = [g.ours, g.kernel].map(|e| Unit::Nanoseconds.format(e.value));
-        lines.push(Line::Note(format!("{}: {ours} against {kernel}, ratio {:.2}.", g.what, g.ratio), Tone::Plain));
-    }
+    lines.extend(a.agreement.iter().map(|g| Line::Note(agreement(g), Tone::Plain)));
     if !a.zeroing.is_empty() && a.agreement.is_empty() {
         lines.push(Line::Note(
             "The kernel's own samples are not there to compare with; the skipped row zerofill.kernel_profile says why."
@@ -268,6 +264,12 @@ fn costs(a: &Analysis) -> Vec<Line> {
         ));
     }
     lines
+}
+
+/// Ours beside the kernel's profile, as a sentence.
+pub fn agreement(g: &Agreement) -> String {
+    let [ours, kernel] = [g.ours, g.kernel].map(|e| Unit::Nanoseconds.format(e.value));
+    format!("{}: {ours} against {kernel}, ratio {:.2}.", g.what, g.ratio)
 }
 
 /// How many characters a whole bar is.
