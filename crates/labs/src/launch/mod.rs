@@ -31,7 +31,7 @@ use fingerpost_workloads::Subjects;
 use self::manifest::App;
 use self::placement::Placement;
 use self::plan::{Plan, State};
-use self::pressure::{Means, Need};
+use self::pressure::{Means, reserve, share_of};
 use self::rows::Sequences;
 use self::sequence::{Obstacle, Push, Sequence, Step};
 use crate::{Context, Lab, LabError, Setting};
@@ -151,19 +151,20 @@ impl<'c, 'r> Course<'c, 'r> {
             .get("free_before.bytes")
             .zip(sequence.totals.get("free_after.bytes"))
             .map(|(b, a)| (b - a).max(0.0) as u64);
-        let need = Need { bytes: sequence.held.or(used).unwrap_or(0) };
+        let need = sequence.held.or(used).unwrap_or(0);
         let (push, how, left) = match means {
             Means::Limit => {
-                (Push::Limit(need.share(share)), "a limit on their control group".to_owned(), need.share(share))
+                let limit = share_of(need, share);
+                (Push::Limit(limit), "a limit on their control group".to_owned(), limit)
             }
             Means::Reserve => {
-                let reserve = need.reserve(share, before);
+                let reserve = reserve(need, share, before);
                 (Push::Reserve(need, share), format!("a pinned reserve of {} MiB", reserve >> 20), before - reserve)
             }
         };
         self.push = push;
-        self.swap_bytes = self.plan.swap_bytes.unwrap_or_else(|| need.bytes.max(LEAST_SWAP).next_multiple_of(1 << 20));
-        let (mib, left) = (need.bytes >> 20, left >> 20);
+        self.swap_bytes = self.plan.swap_bytes.unwrap_or_else(|| need.max(LEAST_SWAP).next_multiple_of(1 << 20));
+        let (mib, left) = (need >> 20, left >> 20);
         self.context.sink.warn(&format!("the applications need {mib} MiB together; {how} leaves them {left} MiB"));
         self.fit(begun.elapsed());
         Ok(())
@@ -203,7 +204,7 @@ impl<'c, 'r> Course<'c, 'r> {
     /// One more sequence, whose times do not count, under observers: how soon real applications touch the memory that
     /// they ask for.
     fn observe(&mut self) {
-        if self.context.sink.interrupted() || self.plan.state.word().is_some() {
+        if self.context.sink.interrupted() || self.plan.state.as_is() {
             return;
         }
         // The applications are this process' children, and theirs.

@@ -25,9 +25,9 @@ const DAY: u64 = 24 * 60 * 60;
 
 /// Tells the row and the counters since boot, where the machine is taken as it is.
 pub fn tell(plan: &Plan, sink: &mut dyn Sink) {
-    let (Some(word), Some(placement)) = (plan.state.word(), plan.placements.first()) else { return };
+    let Some(placement) = plan.placements.first().filter(|_| plan.state.as_is()) else { return };
     let reading = Reading::of(&Paths::system());
-    let params = params(word, &placement.name, plan.state, &reading);
+    let params = params(&placement.name, plan.state, &reading);
     if let Some(observation) = reading.observation(&params) {
         sink.observation(observation);
     }
@@ -43,11 +43,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Goes on reading the counter for so long: each day of uptime that it sees is a row, as the source has them, and the
 /// course is kept at the end. The kernel counts meanwhile as ever; nothing of ours is in its way.
 pub fn watch(plan: &Plan, length: Duration, sink: &mut dyn Sink) {
-    let (Some(word), Some(placement)) = (plan.state.word(), plan.placements.first()) else { return };
+    let Some(placement) = plan.placements.first().filter(|_| plan.state.as_is()) else { return };
     let gap = (length / MOST_READINGS).max(LEAST_GAP);
     let begun = Instant::now();
-    let mut watched =
-        Watched { word, placement: &placement.name, state: plan.state, course: Course::default(), last: None };
+    let mut watched = Watched { placement: &placement.name, state: plan.state, points: Vec::new(), last: None };
     while begun.elapsed() < length && !sink.interrupted() {
         let due = Instant::now() + gap.min(length.saturating_sub(begun.elapsed()));
         while Instant::now() < due && !sink.interrupted() {
@@ -61,10 +60,10 @@ pub fn watch(plan: &Plan, length: Duration, sink: &mut dyn Sink) {
 
 /// What a watch has read.
 struct Watched<'a> {
-    word: &'a str,
     placement: &'a str,
     state: State,
-    course: Course,
+    /// Page-ins over the time that the machine is up.
+    points: Vec<(f64, f64)>,
     last: Option<Observation>,
 }
 
@@ -72,42 +71,23 @@ impl Watched<'_> {
     /// One reading: the row of its day, which replaces that of an earlier reading of the day.
     fn read(&mut self, paths: &Paths, sink: &mut dyn Sink) {
         let reading = Reading::of(paths);
-        let params = params(self.word, self.placement, self.state, &reading);
+        let params = params(self.placement, self.state, &reading);
         sink.measurement(reading.row(self.state, params.clone()));
-        self.course.add(&reading);
+        self.points.extend(reading.point());
         self.last = reading.observation(&params);
     }
 
     fn end(self, sink: &mut dyn Sink) {
         if let Some(observation) = self.last {
-            sink.observation(Observation {
-                series: self.course.series(),
-                observer: "since-boot-course".into(),
-                ..observation
-            });
+            let series = vec![Series { name: "pageins".into(), unit: "count".into(), points: self.points }];
+            sink.observation(Observation { series, observer: "since-boot-course".into(), ..observation });
         }
-    }
-}
-
-/// Page-ins over the time that the machine is up.
-#[derive(Default)]
-struct Course(Vec<(f64, f64)>);
-
-impl Course {
-    fn add(&mut self, reading: &Reading) {
-        if let (Some(uptime), Some(value)) = (reading.uptime, reading.totals.get("major_faults")) {
-            self.0.push((uptime.as_secs_f64(), *value));
-        }
-    }
-
-    fn series(self) -> Vec<Series> {
-        vec![Series { name: "pageins".into(), unit: "count".into(), points: self.0 }]
     }
 }
 
 /// Rows of days of uptime name the days, as the source does.
-fn params(word: &str, placement: &str, state: State, reading: &Reading) -> Params {
-    let params = Params::new().with("state", word).with("placement", placement);
+fn params(placement: &str, state: State, reading: &Reading) -> Params {
+    let params = Params::new().with("state", state.name()).with("placement", placement);
     match (state, reading.uptime) {
         (State::Uptime, Some(uptime)) => params.with("days", (uptime.as_secs() / DAY) as i64),
         _ => params,
@@ -128,6 +108,11 @@ impl Reading {
             totals: paging::since_boot(paths),
             uptime: uptime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         }
+    }
+
+    /// When it was read, and the page-ins until then.
+    fn point(&self) -> Option<(f64, f64)> {
+        Some((self.uptime?.as_secs_f64(), *self.totals.get("major_faults")?))
     }
 
     fn row(&self, state: State, params: Params) -> Measurement {
@@ -193,7 +178,7 @@ mod tests {
     fn page_ins_right_after_the_boot_are_a_figure_and_later_ones_are_doubted() {
         let row = |uptime: &str| {
             let reading = reading("pgpgin 400\npgmajfault 9078\n", uptime);
-            reading.row(State::AfterBoot, params("after-boot", "file", State::AfterBoot, &reading))
+            reading.row(State::AfterBoot, params("file", State::AfterBoot, &reading))
         };
         let early = row("90.25 100.00\n");
         assert_eq!((early.outcome, early.estimate.map(|e| e.value)), (Outcome::Measured, Some(9078.0)));
@@ -222,8 +207,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("proc")).unwrap();
         let day = 86_400.0;
-        let mut watched =
-            Watched { word: "uptime", placement: "dual", state: State::Uptime, course: Course::default(), last: None };
+        let mut watched = Watched { placement: "dual", state: State::Uptime, points: Vec::new(), last: None };
         let mut kept = Kept::default();
         for (days, pageins) in [(2.9, 12_000), (3.1, 12_900), (3.9, 13_000), (4.0, 13_050)] {
             std::fs::write(dir.path().join("proc/vmstat"), format!("pswpin 7\npgmajfault {pageins}\n")).unwrap();
@@ -245,19 +229,15 @@ mod tests {
 
     #[test]
     fn the_course_has_what_could_be_read() {
-        let mut course = Course::default();
-        for (vmstat, uptime) in
-            [("pgmajfault 10\n", "100.5 1.00\n"), ("", "200.0 1.00\n"), ("pgmajfault 12\n", "300.0 1.00\n")]
-        {
-            course.add(&reading(vmstat, uptime));
-        }
-        assert_eq!(course.series()[0].points, [(100.5, 10.0), (300.0, 12.0)]);
+        let read = [("pgmajfault 10\n", "100.5 1.00\n"), ("", "200.0 1.00\n"), ("pgmajfault 12\n", "300.0 1.00\n")];
+        let points: Vec<(f64, f64)> = read.iter().filter_map(|(vmstat, up)| reading(vmstat, up).point()).collect();
+        assert_eq!(points, [(100.5, 10.0), (300.0, 12.0)]);
     }
 
     #[test]
     fn days_of_uptime_are_named_and_what_is_not_counted_is_not_zero() {
         let three = reading("pgmajfault 13000\n", "259300.00 1.00\n");
-        let given = params("uptime", "dual", State::Uptime, &three);
+        let given = params("dual", State::Uptime, &three);
         assert_eq!(given.int("days"), Some(3));
         assert_eq!(three.row(State::Uptime, given.clone()).outcome, Outcome::Measured);
         let totals = three.observation(&given).unwrap().totals;

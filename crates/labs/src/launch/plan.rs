@@ -35,14 +35,6 @@ pub enum State {
 }
 
 impl State {
-    /// What rows of page-ins since boot are marked with; nothing where applications are launched under placements.
-    pub fn word(self) -> Option<&'static str> {
-        match self {
-            State::AfterBoot | State::Uptime => Some(self.name()),
-            State::Cold | State::Warm => None,
-        }
-    }
-
     /// Its name, as `--set state=` takes it.
     pub fn name(self) -> &'static str {
         match self {
@@ -53,9 +45,9 @@ impl State {
         }
     }
 
-    /// Whether the machine is taken as it is.
+    /// Whether the machine is taken as it is, and its page-ins since boot are read.
     pub fn as_is(self) -> bool {
-        self.word().is_some()
+        matches!(self, State::AfterBoot | State::Uptime)
     }
 }
 
@@ -137,8 +129,8 @@ impl Plan {
             None if allowed && !as_is => placement::parse(default_placements(), dir)?,
             None => placement::parse("none", dir)?,
         };
-        if let (Some(word), true) = (state.word(), placements.iter().any(|p| !p.is_none())) {
-            return Err(format!("`state={word}` takes the machine as it is: leave `placements` out"));
+        if as_is && placements.iter().any(|p| !p.is_none()) {
+            return Err(format!("`state={}` takes the machine as it is: leave `placements` out", state.name()));
         }
         let existing_off = one_of(settings, "existing_swap", &["on", "off"])? == Some(1);
         if let (true, Some(sentence)) = (existing_off, &refusal) {

@@ -34,23 +34,15 @@ impl Means {
     }
 }
 
-/// What the applications hold once all of them run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Need {
-    /// Bytes in all, the files that they have read included.
-    pub bytes: u64,
+/// The bytes that a share of what the applications need is: of what they hold once all of them run, the files that they
+/// have read included.
+pub fn share_of(need: u64, share: f64) -> u64 {
+    ((need as f64 * share) as u64).max(LEAST)
 }
 
-impl Need {
-    /// The bytes that a share of the need is.
-    pub fn share(self, share: f64) -> u64 {
-        ((self.bytes as f64 * share) as u64).max(LEAST)
-    }
-
-    /// How much must be taken away so that a share of the need is left of what is available.
-    pub fn reserve(self, share: f64, available: u64) -> u64 {
-        available.saturating_sub(self.share(share).max(LEAST_FOR_ALL))
-    }
+/// How much must be taken away so that a share of the need is left of what is available.
+pub fn reserve(need: u64, share: f64, available: u64) -> u64 {
+    available.saturating_sub(share_of(need, share).max(LEAST_FOR_ALL))
 }
 
 /// Where the applications of one sequence are put, and what is held while they are.
@@ -170,13 +162,13 @@ mod tests {
 
     #[test]
     fn limit_and_reserve_leave_the_same() {
-        let need = Need { bytes: 1000 << 20 };
-        assert_eq!(need.share(0.6), 600 << 20);
-        assert_eq!(need.reserve(0.6, 4000 << 20), 3400 << 20);
-        assert_eq!(need.reserve(0.6, 100 << 20), 0);
-        assert_eq!(need.reserve(0.01, 4000 << 20), (4000 - 128) << 20);
+        let need = 1000 << 20;
+        assert_eq!(share_of(need, 0.6), 600 << 20);
+        assert_eq!(reserve(need, 0.6, 4000 << 20), 3400 << 20);
+        assert_eq!(reserve(need, 0.6, 100 << 20), 0);
+        assert_eq!(reserve(need, 0.01, 4000 << 20), (4000 - 128) << 20);
         // However little is asked for, an application can start.
-        assert_eq!(need.share(0.0001), 16 << 20);
-        assert_eq!(Need::default().share(1.0), 16 << 20);
+        assert_eq!(share_of(need, 0.0001), 16 << 20);
+        assert_eq!(share_of(0, 1.0), 16 << 20);
     }
 }

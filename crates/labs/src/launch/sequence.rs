@@ -20,7 +20,7 @@ use super::launcher::{self, Home, Running, Trouble};
 use super::manifest::{App, Places};
 use super::paging;
 use super::placement::Placement;
-use super::pressure::{self, MemoryGroup, Need};
+use super::pressure::{self, MemoryGroup};
 use crate::Sink;
 
 /// How long applications may take to end on SIGTERM, all together.
@@ -33,8 +33,8 @@ pub enum Push {
     None,
     /// A limit on their control group, in bytes.
     Limit(u64),
-    /// What a reserve leaves of what is available: a share of this need.
-    Reserve(Need, f64),
+    /// What a reserve leaves of what is available: of this need in bytes a share.
+    Reserve(u64, f64),
 }
 
 /// What one sequence does.
@@ -138,7 +138,7 @@ fn prepared(
     match step.push {
         Push::None => {}
         Push::Limit(bytes) => memory_group.limit(Some(bytes))?,
-        Push::Reserve(need, share) => memory_group.hold(need.reserve(share, pressure::available()))?,
+        Push::Reserve(need, share) => memory_group.hold(pressure::reserve(need, share, pressure::available()))?,
     }
     let mut sequence = Sequence::default();
     let before = read_counters(&mut sequence, memory_group);
