@@ -4,7 +4,7 @@ use crate::site::analysis::StoreRatio;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Run, Unit};
 
-use super::found::Found;
+use super::Found;
 use fingerpost_report::untrusted::doubted;
 
 /// How the fastest database compares with files, and what less memory makes of it.

@@ -3,7 +3,7 @@
 use crate::site::analysis::TABLE_ROUNDS;
 use fingerpost_record::descriptor::table;
 
-use super::found::Found;
+use super::Found;
 use fingerpost_report::lab::derived::{BYTES, Derived, NS, Of, RATIO, told};
 
 /// The figures' table.
@@ -17,8 +17,7 @@ pub fn derived(found: &Found) -> Vec<Derived> {
 
 fn rounds(found: &Found) -> Vec<Derived> {
     let mut all = Vec::new();
-    // The fastest comes first of its kind, and is the one of the source's table.
-    for store_ratio in found.store_ratios.chunk_by(|a, b| a.params == b.params).filter_map(|kind| kind.first()) {
+    for store_ratio in found.fastest() {
         for (i, round) in store_ratio.rounds.iter().take(TABLE_ROUNDS).enumerate() {
             let params = || {
                 told(

@@ -8,7 +8,7 @@ use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Param, Params, Unit};
 
-use super::found::Found;
+use super::Found;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
@@ -67,23 +67,13 @@ impl SiteView {
     pub fn of(found: &Found) -> SiteView {
         let Found { store_ratios, warming, less, crossings } = found;
         let kinds: Vec<&Params> = store_ratios.iter().map(|d| &d.params).collect();
-        let mut tables: Vec<RoundTable> = Vec::new();
-        let mut seen = Vec::new();
-        for store_ratio in store_ratios {
-            // The fastest comes first of its kind.
-            if seen.contains(&&store_ratio.params) {
-                continue;
-            }
-            seen.push(&store_ratio.params);
-            let rows = store_ratio.rounds.iter().take(TABLE_ROUNDS);
-            let cells = |r: &analysis::Round| {
-                [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)]
-            };
-            tables.push(RoundTable {
-                title: name(store_ratio, &store_ratio.params.to_string()),
-                rows: rows.map(cells).collect(),
-            });
-        }
+        let cells = |r: &analysis::Round| {
+            [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)]
+        };
+        let table = |d: &analysis::StoreRatio| RoundTable {
+            title: name(d, &d.params.to_string()),
+            rows: d.rounds.iter().take(TABLE_ROUNDS).map(cells).collect(),
+        };
         let ratios = store_ratios.iter().map(|d| RatioLine {
             name: name(d, &apart(&d.params, &kinds)),
             ratio: d.ratio.as_ref().map_or("–".to_owned(), ratio),
@@ -98,7 +88,7 @@ impl SiteView {
         SiteView {
             warming,
             courses,
-            tables,
+            tables: found.fastest().map(table).collect(),
             ratios: ratios.collect(),
             crossings: crossings.iter().map(crossing).collect(),
             curves,
@@ -166,7 +156,7 @@ const ALL_MEMORY: &str = "all memory";
 /// Where the ratio begins and ends.
 fn from_first_to_last(w: &analysis::Warming, apart: &str) -> Option<String> {
     let (first, last) = (w.rounds.first()?, w.rounds.last()?);
-    let params = if apart.is_empty() { String::new() } else { format!(" ({apart})") };
+    let params = in_brackets(apart);
     let text = format!(
         "{}{params}: fs/odb is {} in the first round and {} in the last of {}",
         w.odb,
@@ -198,27 +188,32 @@ fn course(of: &[analysis::Warming], title: Option<&str>) -> Chart {
     let ours = of.iter().any(|w| w.params.text("state").is_some());
     let source = references::load(SOURCE).filter(|_| ours).map(|run| analysis::warming(&run)).unwrap_or_default();
     series.extend(source.first().map(|w| Series { name: "the source, 1996".to_owned(), points: points(w) }));
-    let params = of
-        .first()
-        .map(|w| w.params.to_string())
-        .filter(|p| !p.is_empty())
-        .map(|p| format!(" ({p})"))
-        .unwrap_or_default();
     let rounds = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
     let wide = of.iter().flat_map(|w| &w.rounds).any(|r| r.high > WIDEST * r.low);
     let left_out = if wide { "; intervals of more than a factor of ten are not drawn" } else { "" };
-    let title =
-        title.map_or_else(|| format!("Files / object database, round by round from the start{params}"), str::to_owned);
+    let of_these = || in_brackets(&of.first().map_or(String::new(), |w| w.params.to_string()));
+    let usual = || format!("Files / object database, round by round from the start{}", of_these());
+    let steps = (1..=rounds).map(|n| n.to_string()).collect();
+    chart(&title.map_or_else(usual, str::to_owned), "round", steps, left_out, series)
+}
+
+/// Ratios over steps.
+fn chart(title: &str, across: &str, steps: Vec<String>, left_out: &str, series: Vec<Series>) -> Chart {
     Chart {
-        title: clean(&title).into_owned(),
-        across: "round".to_owned(),
-        steps: (1..=rounds).map(|n| n.to_string()).collect(),
+        title: clean(title).into_owned(),
+        across: across.to_owned(),
+        steps,
         up: format!("fs/odb; above 1 the database is faster{left_out}"),
         unit: Unit::Count,
         from_zero: true,
         kind: Steps::Numbers,
         series,
     }
+}
+
+/// What tells rows, behind a name; nothing where there is nothing to tell.
+fn in_brackets(params: &str) -> String {
+    if params.is_empty() { String::new() } else { format!(" ({params})") }
 }
 
 /// One database with all memory and with each limit.
@@ -231,8 +226,7 @@ fn with_less_memory(all: &[analysis::Warming], less: &analysis::Less) -> Chart {
 }
 
 fn name(store_ratio: &analysis::StoreRatio, params: &str) -> String {
-    let params = if params.is_empty() { String::new() } else { format!(" ({params})") };
-    clean(&format!("{} / {}{params}", store_ratio.files, store_ratio.odb)).into_owned()
+    clean(&format!("{} / {}{}", store_ratio.files, store_ratio.odb, in_brackets(params))).into_owned()
 }
 
 fn ratio(e: &Estimate) -> String {
@@ -252,7 +246,7 @@ fn crossing(c: &analysis::Crossing) -> String {
         (None, true) => "files are faster at every size measured".to_owned(),
         (None, false) => "faster than files at every size measured".to_owned(),
     };
-    let params = if c.params.is_empty() { String::new() } else { format!(" ({})", c.params) };
+    let params = in_brackets(&c.params.to_string());
     clean(&format!("{}{params}: {what}; fs/odb is {}", c.odb, ends.join(" and "))).into_owned()
 }
 
@@ -268,22 +262,10 @@ fn curves(of: &[analysis::Crossing]) -> Option<Chart> {
     let series = of
         .iter()
         .map(|c| Series { name: clean(&c.odb).into_owned(), points: c.sizes.iter().filter_map(point).collect() });
-    let params = of
-        .first()
-        .map(|c| c.params.to_string())
-        .filter(|p| !p.is_empty())
-        .map(|p| format!(" ({p})"))
-        .unwrap_or_default();
-    (sizes.len() > 1).then(|| Chart {
-        title: clean(&format!("Files / object database{params}")).into_owned(),
-        across: "size of the pages".to_owned(),
-        steps: sizes.iter().map(|size| whole_bytes(*size as u64)).collect(),
-        up: "fs/odb; above 1 the database is faster".to_owned(),
-        unit: Unit::Count,
-        from_zero: true,
-        kind: Steps::Numbers,
-        series: series.collect(),
-    })
+    let params = of.first().filter(|_| sizes.len() > 1)?.params.to_string();
+    let steps = sizes.iter().map(|size| whole_bytes(*size as u64)).collect();
+    let title = format!("Files / object database{}", in_brackets(&params));
+    Some(chart(&title, "size of the pages", steps, "", series.collect()))
 }
 
 fn at(s: &AtSize) -> String {
