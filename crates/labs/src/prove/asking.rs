@@ -21,7 +21,7 @@ pub(super) fn decided<S, E>(
 ) -> Result<(), E> {
     let Some(policy) = policy(found) else { return Ok(()) };
     ask(new, &found.causes, policy)?;
-    let helped = helped(&found.causes, &kept(new).experiments);
+    let helped = helped(&found.causes, &kept(new).run.experiments);
     if helped.is_empty() { Ok(()) } else { ask(base, &helped, Policy::WhereUndecided) }
 }
 

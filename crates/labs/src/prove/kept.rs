@@ -5,7 +5,7 @@ use std::time::Duration;
 use fingerpost_measure::estimate;
 use fingerpost_observe::Level;
 use fingerpost_record::{
-    Better, Budget, Experiment, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA,
+    Better, Budget, Experiment, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA,
 };
 use fingerpost_workloads::{Step, Workload, WorkloadError};
 
@@ -27,12 +27,8 @@ const MOST_SLOWEST: usize = 2;
 #[derive(Clone, Default)]
 pub(super) struct Kept {
     pub(super) throughput: Vec<Process>,
-    observations: Vec<Observation>,
-    budgets: Vec<Budget>,
-    paths: Vec<Paths>,
-    pub(super) findings: Vec<Finding>,
-    /// What experiments said.
-    pub(super) experiments: Vec<Experiment>,
+    /// What was seen of its passes, whom they accuse, and what experiments said: the run without its row.
+    pub(super) run: Run,
     /// How long nearly all requests took in the passes so far.
     pub(super) latency: Option<Duration>,
 }
@@ -63,7 +59,7 @@ impl Kept {
         if let Some(step) = attributed.step {
             let value = step.rate();
             // Windows that lost events were too long for what the machine keeps up with: the next begin short again.
-            let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
+            let torn = self.run.paths.last().is_some_and(|paths| paths.lost > 0);
             self.latency = if torn { None } else { self.latency.max(Some(nearly_all(&step, clients))) };
             self.throughput.push(Process {
                 value: Some(value),
@@ -72,7 +68,7 @@ impl Kept {
                 ..Process::default()
             });
         }
-        self.findings = attributed.findings;
+        self.run.findings = attributed.findings;
         Ok(())
     }
 }
@@ -80,18 +76,18 @@ impl Kept {
 impl Sink for Kept {
     fn measurement(&mut self, _: Measurement) {}
     fn observation(&mut self, observation: Observation) {
-        self.observations.push(Observation { series: Vec::new(), ..observation });
+        self.run.observations.push(Observation { series: Vec::new(), ..observation });
     }
     fn budget(&mut self, budget: Budget) {
-        self.budgets.push(budget);
+        self.run.budgets.push(budget);
     }
     fn paths(&mut self, mut paths: Paths) {
         // Nothing is judged by them, and those of ten passes are more than a record that is read again may hold.
         paths.slowest.truncate(MOST_SLOWEST);
-        self.paths.push(paths);
+        self.run.paths.push(paths);
     }
     fn experiment(&mut self, experiment: Experiment) {
-        self.experiments.push(experiment);
+        self.run.experiments.push(experiment);
     }
 }
 
@@ -103,17 +99,6 @@ impl Kept {
         let none = || (Outcome::Failed, "no pass was made".to_owned());
         let row = Definition::RATE.row(params.clone(), self.throughput, percentiles, None, none);
         let row = Measurement { probe: format!("{name}.throughput"), descriptor: None, ..row };
-        Run {
-            schema: SCHEMA.to_owned(),
-            host: host.clone(),
-            measurements: vec![row],
-            observations: self.observations,
-            budgets: self.budgets,
-            paths: self.paths,
-            findings: self.findings,
-            experiments: self.experiments,
-            complete: true,
-            ..Run::default()
-        }
+        Run { schema: SCHEMA.to_owned(), host: host.clone(), measurements: vec![row], complete: true, ..self.run }
     }
 }

@@ -196,7 +196,7 @@ fn decided(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<
         turn(side, course, |side| {
             let question =
                 asking::question(&params, findings, (&side.kept, clients), eagerness, side.setting.neighbours());
-            side.kept.experiments.extend(ask(&mut side.rehearsal, &question).map_err(WorkloadError::Failed)?);
+            side.kept.run.experiments.extend(ask(&mut side.rehearsal, &question).map_err(WorkloadError::Failed)?);
             Ok(())
         })
     };

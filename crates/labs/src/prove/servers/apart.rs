@@ -11,7 +11,7 @@ use fingerpost_workloads::planted::script::Script;
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
 use super::around::Neighbour;
-use super::kind::{Kind, Needs, USUAL, adjustable};
+use super::kind::{Kind, Need, USUAL, adjustable};
 use super::scene::{self, Pair, Scene, change, computing, little, share_but_first};
 
 /// Every plant that is kept apart, then the controls.
@@ -28,7 +28,7 @@ pub static APART: &[Kind] = &[
         what: "the server's workers are confined to one CPU while they run, and the process that started them is not",
         engines: &[Nginx, Apache],
         plant: |pair, _| pair.new.around.children_on = pair.cpus[..1.min(pair.cpus.len())].to_vec(),
-        needs: Needs { two_cpus: true, ..USUAL.needs },
+        needs: &[Need::TwoCpus],
         ..USUAL
     },
     Kind {

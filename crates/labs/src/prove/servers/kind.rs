@@ -10,16 +10,16 @@ use fingerpost_workloads::planted::servers::Engine;
 use super::scene::{PASS, Pair, Scene, computing};
 
 /// What a kind takes besides root and its server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
     /// Two CPUs.
-    pub two_cpus: bool,
+    TwoCpus,
     /// A network of its own.
-    pub own_network: bool,
+    OwnNetwork,
     /// A CPU that leaves the choice about speculative store bypass.
-    pub store_bypass: bool,
+    StoreBypass,
     /// Huge pages without being asked for.
-    pub huge_pages: bool,
+    HugePages,
 }
 
 /// A kind of plant, or of control.
@@ -43,7 +43,7 @@ pub struct Kind {
     /// Whether it may come on top of another plant, whatever that one's load.
     pub joins: bool,
     /// What it takes.
-    pub needs: Needs,
+    pub needs: &'static [Need],
     /// The length of a pass.
     pub pass: Duration,
 }
@@ -58,7 +58,7 @@ pub const USUAL: Kind = Kind {
     range: (1.0, 1.0),
     adjustable: false,
     joins: false,
-    needs: Needs { two_cpus: false, own_network: false, store_bypass: false, huge_pages: false },
+    needs: &[],
     pass: PASS,
 };
 

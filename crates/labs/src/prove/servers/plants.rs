@@ -5,13 +5,9 @@ use std::time::Duration;
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
 use super::around::Neighbour;
-use super::kind::{Kind, Needs, USUAL, adjustable};
+use super::kind::{Kind, Need, USUAL, adjustable};
 use super::scene::{self, Pair, Scene, change, computing, little, reading_and_writing, share_but_first, sleeping};
 
-/// Two CPUs.
-const TWO_CPUS: Needs = Needs { two_cpus: true, ..USUAL.needs };
-/// A network of one's own.
-const OWN_NETWORK: Needs = Needs { own_network: true, ..USUAL.needs };
 /// CPUs' worth of time that a server under [`computing`] uses, about.
 const DEMAND: f64 = 1.6;
 
@@ -30,7 +26,7 @@ pub static PLANTS: &[Kind] = &[
         what: "the server may use one CPU",
         engines: &[MariaDb, PostgreSql, Nginx, Sqlite],
         plant: |pair, _| pair.new.plan.surroundings.cpus = pair.cpus[..1.min(pair.cpus.len())].to_vec(),
-        needs: TWO_CPUS,
+        needs: &[Need::TwoCpus],
         ..USUAL
     },
     Kind {
@@ -81,7 +77,7 @@ pub static PLANTS: &[Kind] = &[
         what: "no speculative store bypass for the server",
         engines: &[MariaDb, PostgreSql, Sqlite, Nginx],
         plant: |pair, _| pair.new.plan.surroundings.store_bypass = true,
-        needs: Needs { store_bypass: true, ..USUAL.needs },
+        needs: &[Need::StoreBypass],
         ..USUAL
     },
     Kind {
@@ -89,7 +85,7 @@ pub static PLANTS: &[Kind] = &[
         what: "no huge pages for the server",
         engines: &[MariaDb, Redis, Sqlite],
         plant: |pair, _| pair.new.plan.surroundings.no_huge_pages = true,
-        needs: Needs { huge_pages: true, ..USUAL.needs },
+        needs: &[Need::HugePages],
         ..USUAL
     },
     Kind {
@@ -190,7 +186,7 @@ pub static PLANTS: &[Kind] = &[
         plant: |pair, m| {
             pair.new.around.loopback = Some((pair.rate * scene::ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32)
         },
-        needs: OWN_NETWORK,
+        needs: &[Need::OwnNetwork],
         ..adjustable(0.3, 2.5)
     },
     Kind {
@@ -335,7 +331,7 @@ pub static PLANTS: &[Kind] = &[
             pair.new.around.beside(Neighbour::BurnsOn(m.round() as usize, cpu));
         },
         joins: true,
-        needs: Needs { two_cpus: true, ..USUAL.needs },
+        needs: &[Need::TwoCpus],
         ..adjustable(1.0, 8.0)
     },
     Kind {

@@ -15,7 +15,7 @@ use fingerpost_workloads::planted::{Places, Planted};
 use fingerpost_workloads::{Workload, WorkloadError};
 
 use super::around::Surround;
-use super::kind::Kind;
+use super::kind::{Kind, Need};
 use super::scene::{Pair, Scene};
 use super::score::{Effect, Result as Verdict, Row};
 use super::set::Set;
@@ -66,7 +66,7 @@ pub struct Taken {
 
 /// Whether a trial is to be run in a network of its own.
 pub fn own_network(outline: &Outline) -> bool {
-    outline.planted.iter().any(|p| Set::find(&p.kind).is_some_and(|k| k.needs.own_network))
+    outline.planted.iter().any(|p| Set::find(&p.kind).is_some_and(|k| k.needs.contains(&Need::OwnNetwork)))
 }
 
 /// Plants, measures, and takes everything away again.
@@ -118,16 +118,21 @@ fn missing(outline: &Outline, course: &Course) -> Option<String> {
     }
     outline.planted.iter().find_map(|planted| {
         let Some(kind) = Set::find(&planted.kind) else { return Some(format!("there is no plant {}", planted.kind)) };
-        if kind.needs.two_cpus && course.cpus.len() < 2 {
-            return Some("it takes two CPUs".to_owned());
-        }
-        if kind.needs.store_bypass && !task::store_bypass_can_be_chosen() {
-            return Some("this CPU or kernel leaves no choice about speculative store bypass".to_owned());
-        }
-        if kind.needs.huge_pages && (huge_pages_are("never") || huge_pages_are("madvise")) {
-            return Some("the system gives huge pages only to those that ask, which no server does".to_owned());
-        }
-        (kind.needs.own_network && !course.own_network).then(|| "it takes a network of its own".to_owned())
+        let lacks = |need: &Need| {
+            let why = match need {
+                Need::TwoCpus if course.cpus.len() < 2 => "it takes two CPUs",
+                Need::OwnNetwork if !course.own_network => "it takes a network of its own",
+                Need::StoreBypass if !task::store_bypass_can_be_chosen() => {
+                    "this CPU or kernel leaves no choice about speculative store bypass"
+                }
+                Need::HugePages if huge_pages_are("never") || huge_pages_are("madvise") => {
+                    "the system gives huge pages only to those that ask, which no server does"
+                }
+                _ => return None,
+            };
+            Some(why.to_owned())
+        };
+        kind.needs.iter().find_map(lacks)
     })
 }
 
@@ -326,7 +331,7 @@ fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(),
         turn(side, course, |planted, kept| {
             let question =
                 asking::question(&params, findings, (kept, planted.script.clients as f64), eagerness, own_neighbours);
-            kept.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
+            kept.run.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
             Ok(())
         })
     };
