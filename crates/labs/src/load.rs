@@ -23,13 +23,11 @@ use crate::loaded::{Loaded, Repetitions};
 use crate::rows::Definition;
 use crate::{LabError, Sink};
 
-const VERSION: u32 = 1;
 const OF_THROUGHPUT: Definition =
-    Definition { table: &table::LOAD, place: Some(0), probe: THROUGHPUT, version: VERSION, ..Definition::RATE };
-const OF_TURNS: Definition =
-    Definition { table: &table::LOAD, place: Some(1), probe: TURNS, version: VERSION, ..Definition::RATE };
+    Definition { table: &table::LOAD, place: Some(0), probe: THROUGHPUT, ..Definition::RATE };
+const OF_TURNS: Definition = Definition { table: &table::LOAD, place: Some(1), probe: TURNS, ..Definition::RATE };
 pub(crate) const OF_TURN: Definition =
-    Definition { table: &table::LOAD, place: Some(2), probe: TURN, version: VERSION, ..Definition::LATENCY };
+    Definition { table: &table::LOAD, place: Some(2), probe: TURN, ..Definition::LATENCY };
 /// As of a database, whose clients load it.
 static LOADED: Loaded = Loaded { throughput: &OF_THROUGHPUT, latency: &OF_TURN, ..database::LOADED };
 /// Repetitions: as many as an interval of 95 % needs at the least would be six, and each costs a warm-up.
@@ -49,12 +47,6 @@ struct Turns {
     lost: u64,
     /// The least round trip of the network that TCP saw, in microseconds.
     network_us: Option<u32>,
-}
-
-impl Turns {
-    fn mean_ns(&self) -> Option<f64> {
-        (self.latencies.total() > 0).then(|| self.sum_ns as f64 / self.latencies.total() as f64)
-    }
 }
 
 /// How long each repetition is within this time, its warm-up included.
@@ -173,9 +165,14 @@ fn network(clients: &[i32]) -> Option<u32> {
 fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
     let (params, steps) = (&all.params, &all.steps);
     let throughput = all.throughput();
+    // What speaks against the throughput speaks against the rows beside it.
+    let row = |of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>| {
+        let none = || (Outcome::Skipped, "no round trip was stamped".to_owned());
+        of.row(params, processes, percentiles, throughput.reason.clone(), none)
+    };
     let value = |step: &Step| Some(step.turns as f64 / step.elapsed.as_secs_f64()).filter(|v| v.is_finite());
     let rates = steps.iter().filter_map(|s| Some(Process::of_one(value(s)?, s.turns))).collect();
-    let rate = row(&throughput, &OF_TURNS, params.clone(), rates, None);
+    let rate = row(&OF_TURNS, params.clone(), rates, None);
     let mut together = Histogram::default();
     turns.iter().for_each(|t| together.merge(&t.latencies));
     let at = |q| together.quantile(q).map_or(0.0, |ns| ns as f64);
@@ -183,23 +180,10 @@ fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
     let latency = |percent: i64, q: f64| {
         let of = |t: &Turns| Some(Process::of_one(t.latencies.quantile(q)? as f64, t.latencies.total()));
         let params = params.clone().with("percentile", percent);
-        row(&throughput, &OF_TURN, params, turns.iter().filter_map(of).collect(), percentiles)
+        row(&OF_TURN, params, turns.iter().filter_map(of).collect(), percentiles)
     };
     let latencies = [latency(50, 0.5), latency(99, 0.99)];
     [throughput, rate].into_iter().chain(latencies).collect()
-}
-
-/// A row beside that of the throughput: what speaks against the one speaks against the other.
-fn row(
-    like: &Measurement,
-    of: &Definition,
-    params: Params,
-    processes: Vec<Process>,
-    percentiles: Option<Percentiles>,
-) -> Measurement {
-    of.row(params, processes, percentiles, like.reason.clone(), || {
-        (Outcome::Skipped, "no round trip was stamped".to_owned())
-    })
 }
 
 /// The client's own account, with its round trips and when by its own clock it was.
@@ -220,8 +204,8 @@ fn account(of: Observation, all: &Repetitions, turns: &[Turns], (begun_s, ended_
         ("load.cpus".to_owned(), steps.iter().map(|s| s.client.cpus).max().unwrap_or(0) as f64),
     ]);
     if counted > 0 {
-        let sum: f64 = turns.iter().filter_map(|t| Some(t.mean_ns()? * t.latencies.total() as f64)).sum();
-        totals.insert("load.turn.mean.seconds".to_owned(), sum / counted as f64 * 1e-9);
+        let sum: u128 = turns.iter().map(|t| t.sum_ns).sum();
+        totals.insert("load.turn.mean.seconds".to_owned(), sum as f64 / counted as f64 * 1e-9);
     }
     if let Some(least) = turns.iter().filter_map(|t| t.network_us).min() {
         totals.insert("load.network.least.seconds".to_owned(), f64::from(least) * 1e-6);

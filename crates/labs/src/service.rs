@@ -12,11 +12,10 @@ use fingerpost_record::{Measurement, Outcome, Params, Percentiles, Process};
 
 use crate::rows::Definition;
 
-const VERSION: u32 = 1;
 const OF_LATENCY: Definition =
-    Definition { table: &table::SERVICE, place: Some(0), probe: LATENCY, version: VERSION, ..Definition::LATENCY };
+    Definition { table: &table::SERVICE, place: Some(0), probe: LATENCY, ..Definition::LATENCY };
 pub(crate) const OF_RATE: Definition =
-    Definition { table: &table::SERVICE, place: Some(1), probe: RATE, version: VERSION, ..Definition::RATE };
+    Definition { table: &table::SERVICE, place: Some(1), probe: RATE, ..Definition::RATE };
 
 /// Stretches at most, and requests that one needs for a percentile: as many as make one request beyond it.
 const MOST_STRETCHES: usize = 20;

@@ -184,35 +184,30 @@ fn conduct(
         if experiment.answer == Answer::NotDone {
             return experiment;
         }
-        let mut executor = Loaded { lever, pulled: Pulled::default(), scratch: &mut scratch, stamps, load: told };
-        carry_out(&mut executor, &course, experiment, by)
+        let asked = |settle_s: f64, stretch_s: f64| stamped(stamps, told, settle_s, stretch_s);
+        carry_out(&mut Asking::new(lever, &mut scratch, asked), &course, experiment, by)
     });
     let experiments = carried.collect();
     stamps.set(false);
     experiments
 }
 
-/// A server of ours under load: its generators' own account says how many requests ended when.
-struct Loaded<'a> {
+/// A server that a lever changes; how its requests are asked is the caller's.
+struct Asking<'a, A> {
     lever: &'a Lever,
     pulled: Pulled,
     scratch: &'a mut Scratch,
-    stamps: &'a Stamps,
-    /// Closed when the load is over.
-    load: &'a mpsc::Receiver<()>,
+    /// As [`Executor::ask`].
+    asked: A,
 }
 
-impl Loaded<'_> {
-    /// Sleeps, unless the load is over.
-    fn wait(&self, seconds: f64) -> Result<(), Over> {
-        let end = Instant::now() + Duration::from_secs_f64(seconds);
-        let wait = || self.load.recv_timeout(end.saturating_duration_since(Instant::now()));
-        // A word that came before is no end.
-        if wait().and_then(|()| wait()) == Err(mpsc::RecvTimeoutError::Timeout) { Ok(()) } else { Err(Over) }
+impl<'a, A: FnMut(f64, f64) -> Result<Option<Asked>, Over>> Asking<'a, A> {
+    fn new(lever: &'a Lever, scratch: &'a mut Scratch, asked: A) -> Self {
+        Asking { lever, pulled: Pulled::default(), scratch, asked }
     }
 }
 
-impl Executor for Loaded<'_> {
+impl<A: FnMut(f64, f64) -> Result<Option<Asked>, Over>> Executor for Asking<'_, A> {
     fn change(&mut self, limit_s: f64) -> Result<(), String> {
         self.pulled.pull(self.lever, self.scratch, Duration::from_secs_f64(limit_s))
     }
@@ -222,22 +217,30 @@ impl Executor for Loaded<'_> {
     }
 
     fn ask(&mut self, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
-        // Stamping goes on all the time: what is under way when it is switched on would be missing.
-        self.stamps.set(true);
-        self.wait(settle_s)?;
-        let begin = monotonic_ns();
-        self.wait(stretch_s)?;
-        let end = monotonic_ns();
-        let drained = self.stamps.drain();
-        let ended: Vec<u64> = drained
-            .stamps
-            .iter()
-            .filter(|s| (begin..end).contains(&s.end))
-            .map(|s| s.end.saturating_sub(s.start))
-            .collect();
-        let requests = ended.len() as u64;
-        let latency_ns = (requests > 0).then(|| ended.iter().map(|l| *l as f64).sum::<f64>() / requests as f64);
-        let asked = Asked { requests, seconds: end.saturating_sub(begin) as f64 * 1e-9, latency_ns };
-        Ok((drained.lost == 0).then_some(asked))
+        (self.asked)(settle_s, stretch_s)
     }
+}
+
+/// Asks a server of ours under load: its generators' own account says how many requests ended when. `load` is closed
+/// when the load is over.
+fn stamped(stamps: &Stamps, load: &mpsc::Receiver<()>, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
+    let wait = |seconds: f64| {
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        let wait = || load.recv_timeout(end.saturating_duration_since(Instant::now()));
+        // A word that came before is no end.
+        if wait().and_then(|()| wait()) == Err(mpsc::RecvTimeoutError::Timeout) { Ok(()) } else { Err(Over) }
+    };
+    // Stamping goes on all the time: what is under way when it is switched on would be missing.
+    stamps.set(true);
+    wait(settle_s)?;
+    let begin = monotonic_ns();
+    wait(stretch_s)?;
+    let end = monotonic_ns();
+    let drained = stamps.drain();
+    let ended = drained.stamps.iter().filter(|s| (begin..end).contains(&s.end));
+    let ended: Vec<u64> = ended.map(|s| s.end.saturating_sub(s.start)).collect();
+    let requests = ended.len() as u64;
+    let latency_ns = (requests > 0).then(|| ended.iter().map(|l| *l as f64).sum::<f64>() / requests as f64);
+    let asked = Asked { requests, seconds: end.saturating_sub(begin) as f64 * 1e-9, latency_ns };
+    Ok((drained.lost == 0).then_some(asked))
 }

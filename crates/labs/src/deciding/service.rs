@@ -15,9 +15,9 @@ use fingerpost_record::{Answer, Asked, Change, Experiment, Finding, Measure, Par
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_workloads::Subjects;
 
-use super::course::{Executor, Over, carry_out};
-use super::levers::{Lever, Pulled, Scope, levers};
-use super::{PRIORITY, blank, turn};
+use super::course::{Over, carry_out};
+use super::levers::{Lever, Scope, levers};
+use super::{Asking, PRIORITY, blank, turn};
 use crate::service::WORKLOAD;
 
 /// What may be changed of a service that is somebody's.
@@ -96,40 +96,13 @@ fn one(
     }
     let course = course_of(lever.offer.change, running.load.0, running.load.1);
     tell(&announced(lever, &course));
-    let mut executor = Watched { lever, pulled: Pulled::default(), scratch, counter, stop: running.stop };
-    carry_out(&mut executor, &course, experiment, Measure::Latency)
-}
-
-/// What is about to be changed.
-fn announced(lever: &Lever, course: &Course) -> String {
-    let stretch = (course.stretch_s + course.settle_s) * 1e3;
-    format!("{} times for {stretch:.0} ms: {}; undone each time", course.pairs, lever.offer.what)
-}
-
-/// A running service: the kernel's events say how long its requests took.
-struct Watched<'a> {
-    lever: &'a Lever,
-    pulled: Pulled,
-    scratch: &'a mut Scratch,
-    counter: &'a mut Counter,
-    stop: &'a AtomicBool,
-}
-
-impl Executor for Watched<'_> {
-    fn change(&mut self, limit_s: f64) -> Result<(), String> {
-        self.pulled.pull(self.lever, self.scratch, Duration::from_secs_f64(limit_s))
-    }
-
-    fn restore(&mut self) -> Result<(), String> {
-        self.pulled.release(self.scratch)
-    }
-
-    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> Result<Option<Asked>, Over> {
-        if slept(self.stop, Duration::from_secs_f64(settle_s)) {
+    let stop = running.stop;
+    // The kernel's events say how long its requests took.
+    let asked = |settle_s: f64, stretch_s: f64| {
+        if slept(stop, Duration::from_secs_f64(settle_s)) {
             return Err(Over);
         }
-        let stop = self.stop;
-        let counted = self.counter.count(Duration::from_secs_f64(stretch_s), &mut |pause| slept(stop, pause));
+        let counted = counter.count(Duration::from_secs_f64(stretch_s), &mut |pause| slept(stop, pause));
         if stop.load(Ordering::Relaxed) {
             return Err(Over);
         }
@@ -138,7 +111,14 @@ impl Executor for Watched<'_> {
             seconds: counted.length.as_secs_f64(),
             latency_ns: counted.mean_ns(),
         }))
-    }
+    };
+    carry_out(&mut Asking::new(lever, scratch, asked), &course, experiment, Measure::Latency)
+}
+
+/// What is about to be changed.
+fn announced(lever: &Lever, course: &Course) -> String {
+    let stretch = (course.stretch_s + course.settle_s) * 1e3;
+    format!("{} times for {stretch:.0} ms: {}; undone each time", course.pairs, lever.offer.what)
 }
 
 /// Sleeps; true when the user has had enough.

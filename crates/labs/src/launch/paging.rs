@@ -41,7 +41,7 @@ pub fn read(paths: &Paths, groups: &[PathBuf]) -> Reading {
     };
     Reading {
         counters: COUNTED.into_iter().filter_map(|(theirs, ours)| Some((ours, *vmstat.get(theirs)?))).collect(),
-        stalled: pressure.map(stalled),
+        stalled: pressure.map(|p| (p.some_us, p.full_us.unwrap_or(0))),
         group_faults: groups.iter().find_map(faults),
         memory: paths.read("/proc/meminfo").ok().and_then(|text| Meminfo::parse(&text)).unwrap_or_default(),
     }
@@ -50,10 +50,6 @@ pub fn read(paths: &Paths, groups: &[PathBuf]) -> Reading {
 /// The machine's counters since it was booted, by name; what this kernel does not count is absent.
 pub fn since_boot(paths: &Paths) -> BTreeMap<String, f64> {
     read(paths, &[]).counters.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect()
-}
-
-fn stalled(pressure: Pressure) -> (u64, u64) {
-    (pressure.some_us, pressure.full_us.unwrap_or(0))
 }
 
 /// What happened between two readings, and how memory stood at both.

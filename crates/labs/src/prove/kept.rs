@@ -71,6 +71,16 @@ impl Kept {
         self.run.findings = attributed.findings;
         Ok(())
     }
+
+    /// As the run of a workload of this name, one row with these parameters.
+    pub(super) fn into_run(self, name: &str, params: &Params, host: &Host) -> Run {
+        let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
+        let percentiles = estimate::percentiles(&samples, Better::Higher);
+        let none = || (Outcome::Failed, "no pass was made".to_owned());
+        let row = Definition::RATE.row(params.clone(), self.throughput, percentiles, None, none);
+        let row = Measurement { probe: format!("{name}.throughput"), descriptor: None, ..row };
+        Run { schema: SCHEMA.to_owned(), host: host.clone(), measurements: vec![row], complete: true, ..self.run }
+    }
 }
 
 impl Sink for Kept {
@@ -88,17 +98,5 @@ impl Sink for Kept {
     }
     fn experiment(&mut self, experiment: Experiment) {
         self.run.experiments.push(experiment);
-    }
-}
-
-impl Kept {
-    /// As the run of a workload of this name, one row with these parameters.
-    pub(super) fn into_run(self, name: &str, params: &Params, host: &Host) -> Run {
-        let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
-        let percentiles = estimate::percentiles(&samples, Better::Higher);
-        let none = || (Outcome::Failed, "no pass was made".to_owned());
-        let row = Definition::RATE.row(params.clone(), self.throughput, percentiles, None, none);
-        let row = Measurement { probe: format!("{name}.throughput"), descriptor: None, ..row };
-        Run { schema: SCHEMA.to_owned(), host: host.clone(), measurements: vec![row], complete: true, ..self.run }
     }
 }
