@@ -20,7 +20,6 @@ pub mod rows;
 pub mod service;
 mod sink;
 pub mod site;
-mod stalls;
 pub mod web;
 pub mod zerofill;
 

@@ -7,13 +7,13 @@ use fingerpost_measure::course::{Extent, Interleaved};
 use fingerpost_measure::doubt::{spoil, too_many_errors};
 use fingerpost_measure::estimate;
 use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process};
-use fingerpost_workloads::{Step, Workload, quantile};
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Series};
+use fingerpost_workloads::{Stall, Step, Workload, quantile};
 
 use crate::explained::Measured;
 use crate::rows::Definition;
 use crate::sink::in_turn;
-use crate::{LabError, Sink, stalls};
+use crate::{LabError, Sink};
 
 /// What a lab that loads a server has of its steps.
 pub struct Loaded {
@@ -77,7 +77,10 @@ impl Rounds {
                 && round > 1
                 && let Err(error) = (of.renew)(workload, sink)
             {
-                sink.warn(&not_started_again(of.server, round, &error));
+                let server = of.server;
+                sink.warn(&format!(
+                    "the {server} could not be started for round {round}, and the rounds before it are all: {error}"
+                ));
                 break;
             }
             let row = &mut all[turn.step];
@@ -106,15 +109,9 @@ impl Rounds {
 pub fn tell(all: &[Repetitions], server: &str, sink: &mut dyn Sink) -> Vec<Measured> {
     let observed = all.iter().filter(|of| !of.steps.is_empty());
     observed.for_each(|of| sink.observation(of.observation(server)));
-    let stalls =
-        all.first().and_then(|any| stalls::told(any.of.name, all.iter().map(|of| (&of.params, &of.steps[..]))));
+    let stalls = all.first().and_then(|any| told_stalls(any.of.name, all.iter().map(|of| (&of.params, &of.steps[..]))));
     stalls.iter().for_each(|sentence| sink.warn(sentence));
     all.iter().filter_map(Repetitions::measured).collect()
-}
-
-/// What is said of a server that does not start again for a round.
-fn not_started_again(server: &str, round: usize, error: &LabError) -> String {
-    format!("the {server} could not be started for round {round}, and the rounds before it are all: {error}")
 }
 
 /// All that one step gave in the rounds so far.
@@ -227,7 +224,7 @@ impl Repetitions {
                 "" => "the load generator’s own account".to_owned(),
                 server => format!("{DESCRIBED}{server}"),
             },
-            series: stalls::series(&self.steps),
+            series: stall_series(&self.steps),
             totals: totals.chain(errors).collect(),
             ..Observation::default()
         }
@@ -263,4 +260,61 @@ impl Repetitions {
 /// What is said of a figure of which a later round failed, and is missing.
 pub fn later_round_failed(why: &str) -> String {
     format!("a later round failed: {why}")
+}
+
+/// One sentence about the stalls of all steps; nothing when there was none.
+fn told_stalls<'a>(lab: &str, steps: impl Iterator<Item = (&'a Params, &'a [Step])>) -> Option<String> {
+    let stalls: Vec<(&Params, usize, &Stall)> = steps
+        .flat_map(|(params, rounds)| rounds.iter().enumerate().map(move |(i, step)| (params, i + 1, step)))
+        .flat_map(|(params, round, step)| step.client.stalls.iter().map(move |stall| (params, round, stall)))
+        .collect();
+    let (params, round, longest) = stalls.iter().max_by(|a, b| a.2.length_s.total_cmp(&b.2.length_s))?;
+    let others = match stalls.len() - 1 {
+        0 => String::new(),
+        n => format!(" ({n} shorter stalls besides, all of them in the record)"),
+    };
+    let (length, at, why) = (longest.length_s * 1e3, longest.at_s, &longest.why);
+    Some(format!("{lab} {params}: nothing completed for {length:.0} ms, {at:.2} s into round {round}{others}: {why}"))
+}
+
+/// Every stall of a step's rounds: when, counted over the rounds one after the other, and how long.
+fn stall_series(rounds: &[Step]) -> Vec<Series> {
+    let mut begin = 0.0;
+    let mut points = Vec::new();
+    for step in rounds {
+        points.extend(step.client.stalls.iter().map(|s| (begin + s.at_s, s.length_s)));
+        begin += step.elapsed.as_secs_f64();
+    }
+    if points.is_empty() {
+        Vec::new()
+    } else {
+        vec![Series { name: "stall.length".to_owned(), unit: "s".to_owned(), points }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fingerpost_workloads::{ClientReport, Reason, Threads};
+
+    use super::*;
+
+    #[test]
+    fn the_longest_stall_is_told_with_its_reason_and_all_are_kept() {
+        let stall = |at_s, length_s| Stall { at_s, length_s, why: Reason::Server(1, Threads::Unseen) };
+        let client = ClientReport { stalls: vec![stall(0.5, 0.03), stall(1.25, 0.3)], ..ClientReport::default() };
+        let quiet = Step { elapsed: Duration::from_secs(2), ..Step::default() };
+        let rounds = [quiet.clone(), Step { client, ..quiet.clone() }];
+        let params = Params::new().with("clients", 5);
+        let sentence = told_stalls("database", [(&params, &rounds[..])].into_iter()).unwrap();
+        assert_eq!(
+            sentence,
+            "database clients=5: nothing completed for 300 ms, 1.25 s into round 2 (1 shorter stalls besides, all of \
+             them in the record): the client was waiting for the server"
+        );
+        assert_eq!(stall_series(&rounds)[0].points, [(2.5, 0.03), (3.25, 0.3)]);
+        assert_eq!(told_stalls("database", [(&params, &rounds[..1])].into_iter()), None);
+        assert!(stall_series(&rounds[..1]).is_empty());
+    }
 }
