@@ -85,10 +85,9 @@ impl Given {
             let mut moved = self.timings().all();
             moved[field] += step;
             let moved = solve::solve(&moved.into()).ok()?.values();
-            squares
-                .iter_mut()
-                .zip(moved.iter().zip(center))
-                .for_each(|(sum, (new, old))| *sum += ((new - old) / step * half).powi(2));
+            for (sum, (new, old)) in squares.iter_mut().zip(moved.iter().zip(center)) {
+                *sum += ((new - old) / step * half).powi(2);
+            }
         }
         Some(squares.map(f64::sqrt))
     }
@@ -96,12 +95,7 @@ impl Given {
     fn of(run: &Run, api: &str) -> Option<Given> {
         let (alloc, touch) =
             (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
-        Some(Given {
-            alloc_1: at(&alloc, 1)?,
-            touch_1: at(&touch, 1)?,
-            alloc_2: at(&alloc, 2)?,
-            touch_2: at(&touch, 2)?,
-        })
+        Some([at(&alloc, 1)?, at(&touch, 1)?, at(&alloc, 2)?, at(&touch, 2)?].into())
     }
 }
 

@@ -63,15 +63,9 @@ pub const FIELDS: [(&str, &str, &str); 7] = [
 impl Costs {
     /// The values in the order of [`FIELDS`].
     pub fn values(&self) -> [f64; 7] {
-        [
-            self.page_extra,
-            self.allocation,
-            self.page_fault_extra,
-            self.object,
-            self.fault_and_zerofill,
-            self.deallocation,
-            self.zerofill,
-        ]
+        let Costs { page_extra, allocation, page_fault_extra, object, .. } = *self;
+        let Costs { fault_and_zerofill, deallocation, zerofill, .. } = *self;
+        [page_extra, allocation, page_fault_extra, object, fault_and_zerofill, deallocation, zerofill]
     }
 
     /// Zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages, as this model has it.

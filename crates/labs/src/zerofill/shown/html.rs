@@ -180,15 +180,9 @@ fn guesses(a: &Analysis) -> Markup {
         @if !a.guesses.is_empty() {
             h3 { "The article's guesses on this machine" }
             div class="scroll" tabindex="0" role="region" aria-label="Guesses, table" { table class="stacked" {
-                thead {
-                    tr {
-                        th scope="col" { (term("It says")) }
-                        th scope="col" { (term("Measured here")) }
-                        th scope="col" { (term("Guess")) }
-                        th scope="col" { (term("Figure")) }
-                        th scope="col" { (term("Verdict")) }
-                    }
-                }
+                thead { tr { @for title in ["It says", "Measured here", "Guess", "Figure", "Verdict"] {
+                    th scope="col" { (term(title)) }
+                } } }
                 tbody { @for g in &a.guesses {
                     tr class=(if g.verdict == Verdict::Holds { "measured" } else { "untrusted" }) {
                         th scope="row" { (g.says) }

@@ -13,12 +13,8 @@ use fingerpost_report::style::{Style, Tone};
 
 /// The article's fields of [`Given`] with their names.
 pub fn given_fields(given: &Given) -> [(&'static str, Estimate); 4] {
-    [
-        ("1p alloc", given.alloc_1),
-        ("1p alloc + fault", given.touch_1),
-        ("2p alloc", given.alloc_2),
-        ("2p alloc + fault", given.touch_2),
-    ]
+    let [alloc_1, touch_1, alloc_2, touch_2] = given.all();
+    [("1p alloc", alloc_1), ("1p alloc + fault", touch_1), ("2p alloc", alloc_2), ("2p alloc + fault", touch_2)]
 }
 
 /// The article's derived fields: name, value, and formula with what the article prints where that is something else.
