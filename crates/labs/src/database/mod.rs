@@ -169,11 +169,6 @@ fn renew(workload: &mut dyn Workload, _: &dyn Sink) -> Result<(), LabError> {
     most.map_or(Ok(()), |step| workload.step(&step, SHORTEST_STEP).map(drop))
 }
 
-fn missing(settings: &Params) -> Option<String> {
-    // Settings that cannot be are an error of their own when the lab runs.
-    Options::from_settings(settings, 0).ok().and_then(|options| database::missing(&options))
-}
-
 /// Whether the settings can be.
 fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
     ["import", "desktop"].iter().try_for_each(|key| wanted(settings, key, profile).map(drop))?;
@@ -231,7 +226,8 @@ pub static LAB: Lab = Lab {
         )
         .path(),
     ],
-    missing,
+    // Settings that cannot be are an error of their own when the lab runs.
+    missing: |settings| database::missing(&Options::from_settings(settings, 0).ok()?),
     check,
     takes_turns: true,
     takes: |_| None,

@@ -78,6 +78,11 @@ pub fn enter(row: &mut Row, gave: Result<Process, LabError>) {
 }
 
 impl Course<'_, '_, '_> {
+    /// What all rows over the whole site state: where it lies, and what is unusual of it.
+    pub fn params(&self) -> Params {
+        self.settings.unusual().0.into_iter().fold(self.place.params(), |params, (key, value)| params.with(&key, value))
+    }
+
     /// Says what is being done; `within` is the share of the part that is done.
     pub fn progress(&mut self, doing: &str, within: f64) {
         self.context.sink.progress(doing, self.share.0 + self.share.1 * within.min(1.0));

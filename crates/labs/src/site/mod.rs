@@ -17,7 +17,7 @@ mod shown;
 mod start;
 mod warming;
 
-use fingerpost_record::Params;
+use fingerpost_record::Profile;
 
 use crate::{Context, Lab, LabError, Setting};
 use settings::{Part, Settings};
@@ -53,10 +53,6 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     }
     places::end(places, context);
     Ok(())
-}
-
-fn missing(params: &Params) -> Option<String> {
-    Settings::new(params, fingerpost_record::Profile::Quick).err().map(|e| e.to_string())
 }
 
 /// Names of all contestants.
@@ -130,7 +126,7 @@ pub static LAB: Lab = Lab {
         )
         .several(&settings::FILESYSTEMS),
     ],
-    missing,
+    missing: |settings| Settings::new(settings, Profile::Quick).err().map(|e| e.to_string()),
     check: |settings, profile| Settings::new(settings, profile).map(drop),
     analyses: &[&shown::ANALYSIS],
     run,

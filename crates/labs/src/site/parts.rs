@@ -55,7 +55,7 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
     space_and_import(course, &mut prepared)?;
     let (states, cold) = states(course);
     for &state in &states {
-        let params = course.settings.unusual().0.into_iter().fold(course.place.params(), |p, (k, v)| p.with(&k, v));
+        let params = course.params();
         let memory = course.settings.memory.clone();
         for bytes in &memory {
             let params = params.clone().with("state", state.name());
@@ -128,13 +128,7 @@ fn is_memory(dir: &Path) -> bool {
 
 fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), LabError> {
     let failed = |e: std::io::Error| LabError::Failed(format!("the site cannot be measured on disk: {e}"));
-    let base = course
-        .settings
-        .unusual()
-        .0
-        .into_iter()
-        .filter(|(k, _)| k != "urls")
-        .fold(course.place.params(), |p, (k, v)| p.with(&k, v));
+    let base = course.params().without(&["urls"]);
     for (store, bytes) in prepared.space().map_err(failed)? {
         let space = [Process::of_one(bytes as f64, 1)];
         course.context.sink.measurement(row(&course::OF_SPACE, base.clone().with("store", store), Ok(&space)));

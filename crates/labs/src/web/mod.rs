@@ -199,11 +199,6 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     result
 }
 
-fn missing(settings: &Params) -> Option<String> {
-    // Settings that cannot be are told when the lab is run, as a usage error.
-    web::missing(&Settings::from_params(settings).ok()?)
-}
-
 /// Whether the settings can be.
 fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
     with_desktop(settings, profile)?;
@@ -246,7 +241,8 @@ pub static LAB: Lab = Lab {
         .one_of(&["one", "spread"]),
         desktop::SETTING,
     ],
-    missing,
+    // Settings that cannot be are told when the lab is run, as a usage error.
+    missing: |settings| web::missing(&Settings::from_params(settings).ok()?),
     check,
     takes_turns: true,
     takes: |_| None,

@@ -208,6 +208,11 @@ pub fn mean(rounds: &[Estimate]) -> Estimate {
     }
 }
 
+/// A ratio with its interval, in words.
+pub(super) fn times(value: f64, low: f64, high: f64) -> String {
+    format!("{} times ({}–{})", significant(value), significant(low), significant(high))
+}
+
 impl Less {
     /// Whether the two ratios have intervals apart, by which the one with less memory is the smaller one or the larger
     /// one; nothing where they overlap.
@@ -221,8 +226,6 @@ impl Less {
 
     fn words(&self) -> String {
         let limit = Unit::Bytes.format(self.limit as f64);
-        let times =
-            |e: &Estimate| format!("{} times ({}–{})", significant(e.value), significant(e.low), significant(e.high));
         let held = |m: &Memory| {
             let met = m
                 .met
@@ -234,10 +237,10 @@ impl Less {
         format!(
             "{} is {} as fast as {} in the last rounds with all memory{}, and {} with {limit}{}{unmet}",
             self.odb,
-            times(&self.all),
+            times(self.all.value, self.all.low, self.all.high),
             self.files,
             held(&self.memory[0]),
-            times(&self.little),
+            times(self.little.value, self.little.low, self.little.high),
             held(&self.memory[1]),
         )
     }

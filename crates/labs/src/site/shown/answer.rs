@@ -1,7 +1,6 @@
 //! What the site laboratory says first.
 
-use crate::site::analysis::StoreRatio;
-use fingerpost_record::unit::significant;
+use crate::site::analysis::{StoreRatio, times};
 use fingerpost_record::{Run, Unit};
 
 use super::Found;
@@ -19,9 +18,6 @@ pub fn answers(run: &Run, found: &Found) -> Vec<String> {
 /// The fastest database against files: how many times as fast, with the interval.
 fn contest(store_ratio: &StoreRatio) -> Option<String> {
     let ratio = store_ratio.ratio?;
-    let told = |value: f64, low: f64, high: f64| {
-        format!("{} times ({}–{})", significant(value), significant(low), significant(high))
-    };
     // Which of several it is; the kind's own name says nothing more.
     let which = |name: &str, kind: &str| if name == kind { String::new() } else { format!(" ({name})") };
     let (files, odb) = (which(&store_ratio.files, "files"), which(&store_ratio.odb, "object-database"));
@@ -29,13 +25,13 @@ fn contest(store_ratio: &StoreRatio) -> Option<String> {
     let with = limit.map_or(String::new(), |limit| format!(" with {limit} of memory"));
     let doubt = if store_ratio.untrusted { " (untrusted)" } else { "" };
     Some(if ratio.low > 1.0 {
-        let times = told(ratio.value, ratio.low, ratio.high);
+        let times = times(ratio.value, ratio.low, ratio.high);
         format!("Pages come {times} as fast from the object database{odb} as from files{files}{with}{doubt}.")
     } else if ratio.high < 1.0 && ratio.low > 0.0 {
-        let times = told(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
+        let times = times(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
         format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}{with}{doubt}.")
     } else {
-        let times = told(ratio.value, ratio.low, ratio.high);
+        let times = times(ratio.value, ratio.low, ratio.high);
         format!("Files{files} and the fastest object database{odb}{with} do not differ for certain: {times}{doubt}.")
     })
 }
