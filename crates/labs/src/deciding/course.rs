@@ -2,7 +2,7 @@
 
 use fingerpost_diagnose::deciding::{Course, answer, effect};
 use fingerpost_measure::course::{Extent, Interleaved};
-use fingerpost_record::{Asked, Experiment, Measure, Pair};
+use fingerpost_record::{Asked, Experiment, Pair};
 
 /// Who changes things and asks requests. In the tests it is made of numbers.
 pub trait Executor {
@@ -32,13 +32,12 @@ pub struct Over;
 const GRACE_S: f64 = 0.1;
 
 /// Carries an experiment out; `experiment` says what it is about, and is filled in.
-pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: Experiment, by: Measure) -> Experiment {
+pub fn carry_out(executor: &mut dyn Executor, course: &Course, mut experiment: Experiment) -> Experiment {
     let mut asked = Vec::new();
     let trouble = turns(executor, course, &mut asked).err();
     let trouble = executor.restore().err().or(trouble);
     experiment.pairs = asked.chunks_exact(2).filter_map(pair).collect();
-    experiment.by = by;
-    experiment.effect = effect(&experiment.pairs, by);
+    experiment.effect = effect(&experiment.pairs, experiment.by);
     experiment.answer = answer(experiment.effect.as_ref());
     if let (Some(trouble), true) = (trouble, experiment.effect.is_none()) {
         experiment.answer = fingerpost_record::Answer::NotDone;
@@ -74,7 +73,7 @@ fn pair(two: &[(bool, Option<Asked>)]) -> Option<Pair> {
 #[cfg(test)]
 mod tests {
     use fingerpost_diagnose::deciding::course;
-    use fingerpost_record::{Answer, Change, Params};
+    use fingerpost_record::{Answer, Change, Measure, Params};
 
     use super::*;
 
@@ -140,7 +139,7 @@ mod tests {
     }
 
     fn carried_out(executor: &mut MadeUp) -> Experiment {
-        carry_out(executor, &course(Change::Weight, 2000.0, 1e-3), experiment(), Measure::Rate)
+        carry_out(executor, &course(Change::Weight, 2000.0, 1e-3), experiment())
     }
 
     #[test]
@@ -196,8 +195,7 @@ mod tests {
                 Ok(asked.filter(|_| self.0.stretches != 4))
             }
         }
-        let found =
-            carry_out(&mut Torn(&mut server), &course(Change::Weight, 2000.0, 1e-3), experiment(), Measure::Rate);
+        let found = carry_out(&mut Torn(&mut server), &course(Change::Weight, 2000.0, 1e-3), experiment());
         assert_eq!((found.pairs.len(), found.answer), (9, Answer::Faster));
     }
 }

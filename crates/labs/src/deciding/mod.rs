@@ -139,7 +139,7 @@ fn under_load(
     let scratch = Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
-        let conductor = thread::Builder::new().spawn_scoped(scope, move || conduct(each, by, scratch, stamps, &told));
+        let conductor = thread::Builder::new().spawn_scoped(scope, move || conduct(each, scratch, stamps, &told));
         let step =
             workload.step_observed(question.params, Duration::from_secs_f64(seconds * SLACK + MARGIN), &mut || {
                 _ = tell.send(())
@@ -171,7 +171,6 @@ fn blank(workload: &str, params: &Params, lever: &Lever, planned: &Planned, by: 
 /// Carries the experiments out, one after the other, as long as the load lasts.
 fn conduct(
     each: Vec<(&Lever, Course, Experiment)>,
-    by: Measure,
     mut scratch: Scratch,
     stamps: &Stamps,
     told: &mpsc::Receiver<()>,
@@ -185,7 +184,7 @@ fn conduct(
             return experiment;
         }
         let asked = |settle_s: f64, stretch_s: f64| stamped(stamps, told, settle_s, stretch_s);
-        carry_out(&mut Asking::new(lever, &mut scratch, asked), &course, experiment, by)
+        carry_out(&mut Asking::new(lever, &mut scratch, asked), &course, experiment)
     });
     let experiments = carried.collect();
     stamps.set(false);

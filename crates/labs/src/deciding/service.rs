@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fingerpost_diagnose::deciding::{Course, Offer, Planned, Policy, course as course_of, plan};
+use fingerpost_diagnose::deciding::{Offer, Planned, Policy, course as course_of, plan};
 use fingerpost_observe::follow::Counter;
 use fingerpost_record::{Answer, Asked, Change, Experiment, Finding, Measure, Params};
 use fingerpost_sys::scratch::Scratch;
@@ -95,7 +95,8 @@ fn one(
         return Experiment { answer: Answer::NotDone, reason: Some("it was interrupted before".into()), ..experiment };
     }
     let course = course_of(lever.offer.change, running.load.0, running.load.1);
-    tell(&announced(lever, &course));
+    let stretch = (course.stretch_s + course.settle_s) * 1e3;
+    tell(&format!("{} times for {stretch:.0} ms: {}; undone each time", course.pairs, lever.offer.what));
     let stop = running.stop;
     // The kernel's events say how long its requests took.
     let asked = |settle_s: f64, stretch_s: f64| {
@@ -112,13 +113,7 @@ fn one(
             latency_ns: counted.mean_ns(),
         }))
     };
-    carry_out(&mut Asking::new(lever, scratch, asked), &course, experiment, Measure::Latency)
-}
-
-/// What is about to be changed.
-fn announced(lever: &Lever, course: &Course) -> String {
-    let stretch = (course.stretch_s + course.settle_s) * 1e3;
-    format!("{} times for {stretch:.0} ms: {}; undone each time", course.pairs, lever.offer.what)
+    carry_out(&mut Asking::new(lever, scratch, asked), &course, experiment)
 }
 
 /// Sleeps; true when the user has had enough.

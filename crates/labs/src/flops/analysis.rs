@@ -65,14 +65,11 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Operations per instruction: the width, twice for a fused multiply-add.
-    fn per_instruction(&self) -> Option<f64> {
-        self.lanes.map(|lanes| lanes * if self.kind.ends_with("fma") { 2.0 } else { 1.0 })
-    }
-
     /// Instructions a cycle, which should be the number of units: a whole number.
     pub fn instructions_per_cycle(&self) -> Option<f64> {
-        Some(self.flops / self.per_instruction()? / self.frequency?)
+        // Operations of an instruction: the width, twice for a fused multiply-add.
+        let operations = self.lanes? * if self.kind.ends_with("fma") { 2.0 } else { 1.0 };
+        Some(self.flops / operations / self.frequency?)
     }
 
     /// The number of units that would give this rate.

@@ -192,7 +192,8 @@ fn until_ready(
         if alive {
             fds.push(process.as_fd());
         }
-        let pause = if condition.is_tried() { RETRY } else { LOOK_UP };
+        let tried = matches!(condition, Condition::Port(_) | Condition::Socket(_) | Condition::File(_));
+        let pause = if tried { RETRY } else { LOOK_UP };
         let happened = wait::any(&fds, pause).map_err(|e| format!("cannot wait for {}: {e}", app.name))?;
         alive &= happened.last() != Some(&true) || happened.len() != fds.len();
         if let Some(written) = written {
@@ -234,11 +235,6 @@ impl Condition {
 
     fn display(&self) -> Option<&Display> {
         if let Condition::Window(display) = self { Some(display) } else { None }
-    }
-
-    /// Whether the condition must be tried again and again.
-    fn is_tried(&self) -> bool {
-        matches!(self, Condition::Port(_) | Condition::Socket(_) | Condition::File(_))
     }
 
     fn holds(&mut self, process: &mut Process, alive: bool) -> Result<bool, String> {

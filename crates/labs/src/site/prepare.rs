@@ -25,12 +25,10 @@ pub struct Prepared {
     pub dir: PathBuf,
     /// The list of pages for readers.
     pub list: PathBuf,
-    /// The databases.
-    files: BTreeMap<&'static str, PathBuf>,
+    /// The databases, or why one could not be made.
+    files: BTreeMap<&'static str, Result<PathBuf, String>>,
     /// How long it took until all pages were in each database, and on disk; each time.
     pub imports: BTreeMap<&'static str, Vec<Duration>>,
-    /// Why a database could not be made.
-    pub refused: BTreeMap<&'static str, String>,
 }
 
 /// Makes a site, or takes the user's.
@@ -57,20 +55,15 @@ pub fn prepare(
     }
     let list = base.join("list");
     tree::write_list(&pages, &list).map_err(failed("listed"))?;
-    let mut this =
-        Prepared { base, dir, list, files: BTreeMap::new(), imports: BTreeMap::new(), refused: BTreeMap::new() };
+    let mut this = Prepared { base, dir, list, files: BTreeMap::new(), imports: BTreeMap::new() };
     let mut wanted: Vec<Store> = stores.iter().filter_map(|a| a.store()).collect();
     wanted.sort_by_key(|s| s.name());
     wanted.dedup();
     for store in wanted {
         let file = this.base.join(store.name());
-        match making::import(store, &this.dir, &file, false, scratch) {
-            Ok(took) => {
-                this.imports.insert(store.name(), vec![took]);
-                this.files.insert(store.name(), file);
-            }
-            Err(e) => _ = this.refused.insert(store.name(), e.to_string()),
-        }
+        let imported = making::import(store, &this.dir, &file, false, scratch);
+        this.imports.extend(imported.as_ref().ok().map(|took| (store.name(), vec![*took])));
+        this.files.insert(store.name(), imported.map(|_| file).map_err(|e| e.to_string()));
     }
     Ok(this)
 }
@@ -81,7 +74,7 @@ impl Prepared {
     pub fn import_again(&mut self, scratch: &mut Scratch) -> Vec<String> {
         let mut told = Vec::new();
         for (name, times) in &mut self.imports {
-            let (Ok(store), Some(file)) = (name.parse::<Store>(), self.files.get(name)) else { continue };
+            let (Ok(store), Some(Ok(file))) = (name.parse::<Store>(), self.files.get(name)) else { continue };
             while times.len() < IMPORTS && times[0] <= LONG {
                 match making::import(store, &self.dir, file, true, scratch) {
                     Ok(took) => times.push(took),
@@ -99,18 +92,17 @@ impl Prepared {
     pub fn source(&self, access: Access) -> Result<&Path, String> {
         match access.store() {
             None => Ok(&self.dir),
-            Some(store) => {
-                self.files.get(store.name()).map(PathBuf::as_path).ok_or_else(|| {
-                    self.refused.get(store.name()).cloned().unwrap_or_else(|| "it was not made".to_owned())
-                })
-            }
+            Some(store) => match self.files.get(store.name()) {
+                Some(file) => file.as_ref().map(PathBuf::as_path).map_err(Clone::clone),
+                None => Err("it was not made".to_owned()),
+            },
         }
     }
 
     /// Bytes on disk of the site as files, and in each database.
     pub fn space(&self) -> io::Result<Vec<(&'static str, u64)>> {
         let mut all = vec![("files", tree::disk_bytes(&self.dir)?)];
-        for (name, file) in &self.files {
+        for (name, file) in self.files.iter().filter_map(|(name, file)| Some((*name, file.as_ref().ok()?))) {
             all.push((name, tree::disk_bytes(file)?));
         }
         Ok(all)

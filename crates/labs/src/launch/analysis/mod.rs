@@ -265,13 +265,9 @@ fn untrusted(launch: &Launch, best: usize) -> String {
 /// The placement other than the default that is fastest for certain: whose ratio's interval ends lowest. A lower ratio
 /// that may as well be above 1 proves nothing.
 fn best(launch: &Launch) -> Option<(usize, &Cell)> {
-    let others = launch
-        .sum
-        .iter()
-        .enumerate()
-        .filter_map(|(i, cell)| cell.as_ref().map(|c| (i, c)))
-        .filter(|(_, c)| c.ratio.is_some());
-    others.min_by(|a, b| a.1.ratio.map_or(f64::NAN, |r| r.high).total_cmp(&b.1.ratio.map_or(f64::NAN, |r| r.high)))
+    let cells = launch.sum.iter().enumerate().filter_map(|(i, cell)| cell.as_ref().map(|cell| (i, cell)));
+    let others = cells.filter_map(|(i, cell)| Some((i, cell, cell.ratio?.high)));
+    others.min_by(|a, b| a.2.total_cmp(&b.2)).map(|(i, cell, _)| (i, cell))
 }
 
 fn for_whom(launch: &Launch, placement: usize) -> String {

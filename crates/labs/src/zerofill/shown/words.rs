@@ -98,11 +98,7 @@ pub fn time(e: Estimate) -> String {
 
 /// Shares as per cent, factors as they are.
 fn quantity(guess: &Guess, value: f64) -> String {
-    if is_share(guess) { format!("{:.0} %", value * 100.0) } else { format!("{value:.2}") }
-}
-
-fn is_share(guess: &Guess) -> bool {
-    !guess.quantity.ends_with("in allocations")
+    if guess.quantity.ends_with("in allocations") { format!("{value:.2}") } else { format!("{:.0} %", value * 100.0) }
 }
 
 /// What was guessed: `50 % to 80 %`, `at least 50 %`, `0.25`.
