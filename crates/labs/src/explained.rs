@@ -40,7 +40,6 @@ pub fn reserve(length: Duration, tables: usize, steps: usize) -> Duration {
 /// One step as it was measured, all of its rounds together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Its parameters.
     pub params: Params,
     /// Transactions in all rounds.
     pub transactions: u64,

@@ -17,7 +17,6 @@ use crate::{LabError, Sink};
 
 /// What a lab that loads a server has of its steps.
 pub struct Loaded {
-    /// The lab's name.
     pub name: &'static str,
     /// Transactions completed a second.
     pub throughput: &'static Definition,
@@ -118,7 +117,6 @@ pub fn tell(all: &[Repetitions], server: &str, sink: &mut dyn Sink) -> Vec<Measu
 #[derive(Clone)]
 pub struct Repetitions {
     of: &'static Loaded,
-    /// Of the step.
     pub params: Params,
     /// Every one that was completed.
     pub steps: Vec<Step>,
@@ -127,7 +125,6 @@ pub struct Repetitions {
 }
 
 impl Repetitions {
-    /// None yet.
     pub fn new(of: &'static Loaded, params: Params) -> Self {
         Repetitions { of, params, steps: Vec::new(), failure: None }
     }

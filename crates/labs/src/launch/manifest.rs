@@ -31,7 +31,6 @@ pub struct App {
     /// Variables added to its environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// When it is ready.
     pub ready: Ready,
     /// How long it may take, in seconds.
     #[serde(default = "half_a_minute")]
@@ -72,7 +71,6 @@ pub enum Ready {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum PortSpec {
-    /// A number.
     Number(u16),
     /// A number in quotes, or `{port}`.
     Word(String),

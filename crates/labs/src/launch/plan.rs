@@ -54,7 +54,6 @@ impl State {
 /// What a run of the lab does.
 #[derive(Debug)]
 pub struct Plan {
-    /// The applications.
     pub apps: Vec<App>,
     /// What rows call the manifest that they are of, where it is the user's own.
     manifest: Option<String>,
@@ -68,7 +67,6 @@ pub struct Plan {
     pub group: bool,
     /// The areas' size, where the user gave it.
     pub swap_bytes: Option<u64>,
-    /// The caches.
     pub state: State,
     /// Whether the machine's own swap is switched off.
     pub existing_off: bool,

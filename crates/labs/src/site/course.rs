@@ -23,9 +23,7 @@ pub(super) const LEAST_GROUPS: usize = 3;
 
 /// One part on one file system.
 pub struct Course<'s, 'c, 'x> {
-    /// What was set.
     pub settings: &'s Settings,
-    /// Where.
     pub place: &'s Place,
     /// How much time the part may take.
     pub budget: Duration,
@@ -37,11 +35,8 @@ pub struct Course<'s, 'c, 'x> {
 
 /// What is measured in one contest.
 pub struct Contest<'p> {
-    /// The site.
     pub prepared: &'p Prepared,
-    /// The contestants.
     pub stores: &'p [Access],
-    /// What the rows are.
     pub rows: &'static Definition,
     /// Parameters of all rows, besides the store.
     pub params: Params,
@@ -49,7 +44,6 @@ pub struct Contest<'p> {
     pub urls: usize,
     /// What a round's time is divided by: 1 for the round, the URLs for a page.
     pub per: usize,
-    /// Warm or cold.
     pub state: State,
     /// How readers begin, where the state is warming.
     pub start: &'p Start,

@@ -16,7 +16,6 @@ pub enum Part {
     Sizes,
     /// Many files in one folder.
     Folders,
-    /// Folders within folders.
     Depth,
     /// Several readers at a time.
     Readers,
@@ -68,11 +67,9 @@ pub struct Settings {
     pub stores: Vec<Access>,
     /// Whether the user chose the contestants.
     pub stores_chosen: bool,
-    /// States to measure.
     pub states: Vec<State>,
     /// Memory that a warming reader may have: all, or so many bytes.
     pub memory: Vec<Option<u64>>,
-    /// Parts to run.
     pub parts: Vec<Part>,
     /// Files in one folder.
     pub folders: Vec<usize>,

@@ -19,7 +19,6 @@ pub struct Start {
     pub cold: bool,
     /// A control group of the readers, which tells how much memory they have, page cache included, and may limit it.
     pub memory_group: Option<MemoryGroup>,
-    /// The limit.
     pub limit: Option<u64>,
 }
 

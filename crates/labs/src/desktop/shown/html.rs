@@ -9,7 +9,6 @@ use fingerpost_report::html::content::Section;
 use fingerpost_report::html::parts::scrolling;
 use fingerpost_report::html::term::term;
 
-/// The section.
 pub fn section(found: &[Desktop]) -> Section {
     let body = html! {
         @for desktop in found { (table(desktop)) }

@@ -19,7 +19,6 @@ pub const COLUMNS: [(&str, Align, u8); 6] = [
     ("missed", Align::Right, 1),
 ];
 
-/// What the columns mean.
 pub const MEANING: &str =
     "Time from when a turn was due until it was done; missed turns were not done when the next one was due.";
 
@@ -75,7 +74,6 @@ pub fn grid(desktop: &Desktop) -> Grid {
     grid
 }
 
-/// The tables in Markdown.
 pub fn markdown(found: &[Desktop]) -> String {
     let mut text = String::new();
     for desktop in found {

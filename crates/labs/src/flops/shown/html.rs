@@ -13,7 +13,6 @@ use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 /// Compilers of the picture, which has as many shapes.
 const MOST: usize = 6;
 
-/// The section.
 pub fn section(flops: &Flops) -> Section {
     let body = html! {
         @if !flops.columns.is_empty() { (chart(flops).draw()) (table(flops)) }

@@ -13,7 +13,6 @@ use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 /// Placements of the picture, which has as many shapes.
 const MOST: usize = 6;
 
-/// The section.
 pub fn section(launch: &Launch) -> Section {
     let body = html! {
         // With several placements this is what the page begins with.

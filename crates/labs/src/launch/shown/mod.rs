@@ -10,7 +10,6 @@ use fingerpost_record::Run;
 
 use fingerpost_report::lab::{Analysis, Labs, Shown};
 
-/// The analysis.
 pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 4, of };
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {

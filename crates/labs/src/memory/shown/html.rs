@@ -17,7 +17,6 @@ const BELOW: f64 = 40.0;
 /// Height of a line of text: each level's end has its own, since levels may end close to each other.
 const LINE: f64 = 14.0;
 
-/// The section.
 pub fn section(memory: &Memory) -> Section {
     let body = html! {
         @if !memory.curves.is_empty() { (chart(memory)) }

@@ -10,7 +10,6 @@ use fingerpost_record::Run;
 use fingerpost_report::lab::{Analysis, Labs, Shown};
 use fingerpost_report::untrusted::doubted;
 
-/// The analysis.
 pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 6, of };
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {

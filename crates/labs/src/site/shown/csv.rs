@@ -6,7 +6,6 @@ use fingerpost_record::descriptor::table;
 use super::Found;
 use fingerpost_report::lab::derived::{BYTES, Derived, NS, Of, RATIO, told};
 
-/// The figures' table.
 const OF: Of = Of(&table::SITE);
 
 /// The source's table of rounds, each database against files, the course from the start, what less memory makes of it,

@@ -36,7 +36,6 @@ impl Found {
     }
 }
 
-/// The analysis.
 pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 3, of };
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {

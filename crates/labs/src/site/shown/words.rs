@@ -95,7 +95,6 @@ impl SiteView {
         }
     }
 
-    /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.ratios.is_empty() && self.crossings.is_empty()
     }

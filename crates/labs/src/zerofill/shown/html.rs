@@ -14,7 +14,6 @@ use fingerpost_report::html::content::Section;
 use fingerpost_report::html::term::term;
 use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 
-/// The section.
 pub fn section(run: &Run, a: &Analysis) -> Section {
     let body = html! {
         @let curve = curve(run, a);
