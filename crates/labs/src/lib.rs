@@ -32,8 +32,17 @@ pub use lab::{Context, Lab, Setting};
 pub use sink::Sink;
 
 /// Every lab, in the order shown.
-pub static REGISTRY: &[&Lab] =
-    &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB, &zerofill::LAB, &flops::LAB, &memory::LAB];
+pub static REGISTRY: &[&Lab] = &[
+    // With courses of their own.
+    &database::LAB,
+    &web::LAB,
+    &site::LAB,
+    &launch::LAB,
+    // Made of probes.
+    &zerofill::LAB,
+    &flops::LAB,
+    &memory::LAB,
+];
 
 /// What a report knows of them.
 pub fn views() -> Labs<'static> {

@@ -21,6 +21,32 @@ pub const SOURCE_BEST: f64 = 7.07;
 /// What a ratio is told against by default, in the order of preference: the usual way to read a file.
 const FILES: [&str; 5] = ["files-open", "files-openat", "files-mmap", "files-uring", "files"];
 
+/// What a run's rows come to: made once, for sentences, tables, charts and figures.
+pub struct Found {
+    /// Each object database against files, the fastest first.
+    pub store_ratios: Vec<StoreRatio>,
+    /// Round by round from the start.
+    pub warming: Vec<Warming>,
+    /// What less memory makes of that.
+    pub less: Vec<Less>,
+    /// The sizes at which the faster one changes.
+    pub crossings: Vec<Crossing>,
+}
+
+impl Found {
+    /// Of a run.
+    pub fn of(run: &Run) -> Found {
+        let warming = warming(run);
+        let less = less(&warming);
+        Found { store_ratios: store_ratios(run), warming, less, crossings: crossings(run) }
+    }
+
+    /// The fastest object database of each kind of row, which comes first of it: that of the source's table.
+    pub fn fastest(&self) -> impl Iterator<Item = &StoreRatio> {
+        self.store_ratios.chunk_by(|a, b| a.params == b.params).filter_map(|kind| kind.first())
+    }
+}
+
 /// One round: nanoseconds of both, and their ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Round {

@@ -3,7 +3,7 @@
 use crate::site::analysis::{StoreRatio, times};
 use fingerpost_record::{Run, Unit};
 
-use super::Found;
+use crate::site::analysis::Found;
 use fingerpost_report::untrusted::doubted;
 
 /// How the fastest database compares with files, and what less memory makes of it.

@@ -3,7 +3,7 @@
 use crate::site::analysis::TABLE_ROUNDS;
 use fingerpost_record::descriptor::table;
 
-use super::Found;
+use crate::site::analysis::Found;
 use fingerpost_report::lab::derived::{BYTES, Derived, NS, Of, RATIO, told};
 
 const OF: Of = Of(&table::SITE);

@@ -5,37 +5,13 @@ mod csv;
 mod html;
 pub(crate) mod words;
 
-use crate::site::analysis::{self, Crossing, Less, StoreRatio, Warming};
+use crate::site::analysis::Found;
 use fingerpost_record::Run;
 
 use fingerpost_report::lab::{Analysis, Labs, Shown};
 use words::SiteView;
 
-/// What a run's rows come to: made once, for sentences, tables, charts and figures.
-pub(crate) struct Found {
-    /// Each object database against files, the fastest first.
-    store_ratios: Vec<StoreRatio>,
-    /// Round by round from the start.
-    warming: Vec<Warming>,
-    /// What less memory makes of that.
-    less: Vec<Less>,
-    /// The sizes at which the faster one changes.
-    crossings: Vec<Crossing>,
-}
-
-impl Found {
-    pub(crate) fn of(run: &Run) -> Found {
-        let warming = analysis::warming(run);
-        let less = analysis::less(&warming);
-        Found { store_ratios: analysis::store_ratios(run), warming, less, crossings: analysis::crossings(run) }
-    }
-
-    /// The fastest object database of each kind of row, which comes first of it: that of the source's table.
-    fn fastest(&self) -> impl Iterator<Item = &StoreRatio> {
-        self.store_ratios.chunk_by(|a, b| a.params == b.params).filter_map(|kind| kind.first())
-    }
-}
-
+/// The analysis.
 pub static ANALYSIS: Analysis = Analysis { before_requests: false, rank: 3, of };
 
 fn of(run: &Run, _: Labs) -> Option<Shown> {

@@ -8,7 +8,7 @@ use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Param, Params, Unit};
 
-use super::Found;
+use crate::site::analysis::Found;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
