@@ -26,12 +26,11 @@ fn work_on(data: &[u64]) {
     black_box(data.iter().fold(0u64, |sum, x| sum.wrapping_add(*x)));
 }
 
-/// Takes the token as soon as it comes, and works.
-#[inline(always)]
-fn take_and_work(data: &[u64], from: &File) -> io::Result<u8> {
+/// Passes the token on as soon as it comes.
+fn pass_on(data: &[u64], from: &File, to: &File) -> io::Result<()> {
     let token = take_byte(from)?;
     work_on(data);
-    Ok(token)
+    give_byte(to, token)
 }
 
 fn ring(s: &mut Session) -> Result<(), Stop> {
@@ -54,33 +53,49 @@ fn ring(s: &mut Session) -> Result<(), Stop> {
         partners.push(Peer::fork(if task % 2 == 1 { other } else { ours }, || {
             let data: Vec<u64> = (0..words as u64).collect();
             loop {
-                give_byte(to, take_and_work(&data, from)?)?;
+                pass_on(&data, from, to)?;
             }
         })?);
     }
     s.work_per_op(tasks as u64);
-    s.repeat(|| {
-        give_byte(&pipes[1].1, 1)?;
-        // Sending is the start of the next round.
-        take_and_work(&data, &pipes[0].0).map(drop)
+    s.batches(|ops| {
+        for _ in 0..ops {
+            give_byte(&pipes[1].1, 1)?;
+            pass_only(&data, &pipes[0].0)?;
+        }
+        Ok(())
     })?;
     s.counter("overhead_ns", overhead);
+    Ok(())
+}
+
+/// The first process's turn: it takes the token and works; sending is the start of the next round.
+fn pass_only(data: &[u64], from: &File) -> io::Result<()> {
+    take_byte(from)?;
+    work_on(data);
     Ok(())
 }
 
 /// What lmbench takes off each hop: the same pipe, work and calls in one process that never switches. The median of
 /// some batches.
 fn overhead(s: &Session, data: &[u64], pipe: &(File, File)) -> Result<f64, Stop> {
-    let (ops, limit) = (32u64, now_ns() + s.slice_ns());
-    let mut batches = Vec::with_capacity(OVERHEAD_BATCHES);
-    while batches.is_empty() || (batches.len() < OVERHEAD_BATCHES && now_ns() <= limit) {
+    let ops = 32u64;
+    let mut batches = [0u64; OVERHEAD_BATCHES];
+    let limit = now_ns() + s.slice_ns();
+    let mut taken = 0;
+    for ns in &mut batches {
         let begin = now_ns();
         for _ in 0..ops {
             give_byte(&pipe.1, 1)?;
-            take_and_work(data, &pipe.0)?;
+            pass_only(data, &pipe.0)?;
         }
-        batches.push(now_ns() - begin);
+        *ns = now_ns() - begin;
+        taken += 1;
+        if now_ns() > limit {
+            break;
+        }
     }
+    let batches = &mut batches[..taken];
     batches.sort_unstable();
     Ok(batches[batches.len() / 2] as f64 / ops as f64)
 }
