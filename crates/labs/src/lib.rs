@@ -65,8 +65,15 @@ pub fn meaning(probe: &str) -> Option<&'static str> {
 mod tests {
     use fingerpost_record::descriptor::{of_before, table};
     use fingerpost_record::{Param, Params, Profile};
+    use fingerpost_report::lab::derived::Derived;
 
     use super::*;
+
+    /// Whether a figure of this name and value is among them, whose parameters hold this.
+    pub(crate) fn has(all: &[Derived], name: &str, params: &str, value: f64) -> bool {
+        let told = |f: &Derived| f.params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
+        all.iter().any(|f| f.name == name && told(f).contains(params) && f.value == value)
+    }
 
     #[test]
     fn records_of_before_have_the_rows_of_each_lab_in_its_table() {

@@ -8,7 +8,7 @@ pub mod answer;
 pub mod compare;
 pub mod compare_csv;
 pub mod compare_markdown;
-pub mod compare_words;
+mod compare_words;
 pub mod csv;
 pub mod explain;
 pub mod figure;

@@ -1,7 +1,7 @@
 //! The lab: the memory hierarchy. It is made of the probes that name it.
 
 pub mod analysis;
-pub(crate) mod shown;
+mod shown;
 
 use crate::Lab;
 

@@ -189,44 +189,7 @@ fn folders(run: &Run) -> Option<Judged> {
 mod tests {
     use super::*;
     use crate::conclusions::{Answer, all};
-    use fingerpost_labs::site::analysis::{MEMORY, MET};
-    use fingerpost_record::{Better, Process};
-
-    fn row(probe: &str, params: Params, groups: &[&[f64]]) -> Measurement {
-        let processes: Vec<Process> = groups
-            .iter()
-            .map(|s| Process { value: Some(estimate::median(s)), samples: s.to_vec(), ..Process::default() })
-            .collect();
-        let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
-        Measurement {
-            estimate: estimate::across_processes(&values),
-            processes,
-            ..fingerpost_record::fixture::row(probe, params, Unit::Nanoseconds, Better::Lower)
-        }
-    }
-
-    /// Rounds from the start by all memory and by this limit: files take 60, the database as long as is given for the
-    /// last rounds of each.
-    fn loaded(all: f64, little: f64, limit: i64, met: f64) -> Run {
-        let of = |store: &str, memory: Option<i64>, last: f64| {
-            let params = Params::new().with("store", store).with("state", "warming");
-            let rounds: &[f64] = &[60.0, 60.0, 60.0, 60.0, last, last];
-            let mut row =
-                row("site.round", memory.map_or(params.clone(), |bytes| params.with("memory", bytes)), &[rounds; 4]);
-            for process in &mut row.processes {
-                process.counters = [(MEMORY.to_owned(), memory.map_or(7e6, |bytes| bytes as f64))].into();
-                process.counters.extend(memory.map(|_| (MET.to_owned(), met)));
-            }
-            row
-        };
-        let measurements = vec![
-            of("files-open", None, 60.0),
-            of("lmdb-loaded", None, all),
-            of("files-open", Some(limit), 60.0),
-            of("lmdb-loaded", Some(limit), little),
-        ];
-        Run { measurements, ..Run::default() }
-    }
+    use fingerpost_labs::site::analysis::fixture::loaded;
 
     #[test]
     fn what_the_source_foresees_of_less_memory_is_judged_by_both() {

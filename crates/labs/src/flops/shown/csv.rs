@@ -40,10 +40,7 @@ mod tests {
     #[test]
     fn each_figure_has_what_tells_it_from_others() {
         let all = derived(&super::super::words::tests::example());
-        let has = |name: &str, params: &str, value: f64| {
-            let told = |f: &Derived| f.params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
-            all.iter().any(|f| f.name == name && told(f).contains(params) && f.value == value)
-        };
+        let has = |name, params, value| crate::tests::has(&all, name, params, value);
         assert!(has("flops.average", "compiler=built-in;module=all", 1_234_000_000.0));
         assert!(has("flops.units", "kind=vector_fma", 2.0));
     }

@@ -1,8 +1,8 @@
 //! The lab of floating point by instruction mix and compiler.
 
-pub(crate) mod csv;
+mod csv;
 mod html;
-pub(crate) mod words;
+mod words;
 
 use crate::flops::analysis::Flops;
 use fingerpost_record::Run;

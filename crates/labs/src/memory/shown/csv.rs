@@ -46,10 +46,7 @@ mod tests {
     #[test]
     fn each_figure_has_what_tells_it_from_others() {
         let all = derived(&super::super::words::tests::example());
-        let has = |name: &str, params: &str, value: f64| {
-            let told = |f: &Derived| f.params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
-            all.iter().any(|f| f.name == name && told(f).contains(params) && f.value == value)
-        };
+        let has = |name, params, value| crate::tests::has(&all, name, params, value);
         assert!(has("memory.level_holds", "level=L1d", 16_384.0));
         assert!(has("memory.level_reported", "level=L1d", 32_768.0));
         assert!(has("memory.translation_reach", "pages=small;level=1", 262_144.0));

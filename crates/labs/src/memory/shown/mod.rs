@@ -1,8 +1,8 @@
 //! The lab of the memory hierarchy.
 
-pub(crate) mod csv;
+mod csv;
 mod html;
-pub(crate) mod words;
+mod words;
 
 use crate::memory::analysis::Memory;
 use fingerpost_record::Run;

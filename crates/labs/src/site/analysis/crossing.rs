@@ -71,7 +71,7 @@ pub fn crossing_size(sizes: &[AtSize]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::analysis::tests::row;
+    use crate::site::analysis::fixture::row;
 
     #[test]
     fn the_crossing_lies_between_the_sizes_around_it() {

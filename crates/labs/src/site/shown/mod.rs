@@ -3,7 +3,7 @@
 mod answer;
 mod csv;
 mod html;
-pub(crate) mod words;
+mod words;
 
 use crate::site::analysis::Found;
 use fingerpost_record::Run;
