@@ -174,12 +174,15 @@ import os
 os.close(0)
 while True: sum(range(1000))
 ";
+/// So much at once that the disk's part is longer than a turn of the scheduler: after 4 KiB the disk was waited for
+/// 0.1 ms at a time, and samples on a busy machine met none of it.
 const SYNCS: &str = "
 import os, tempfile
-f = tempfile.TemporaryFile(dir=os.environ.get('CARGO_TARGET_TMPDIR', '.'))
+f = tempfile.TemporaryFile(dir=os.environ.get('CARGO_TARGET_TMPDIR', '.'), buffering=0)
+page = b'x' * (8 << 20)
 os.close(0)
 while True:
-    f.write(b'x' * 4096); f.flush(); os.fsync(f.fileno()); f.seek(0)
+    f.write(page); os.fsync(f.fileno()); f.seek(0)
 ";
 const PING_PONG: &str = "
 import os, socket
@@ -232,9 +235,10 @@ fn a_program_that_syncs_waits_for_the_disk() {
             + if a.budget.parts.is_empty() { 0.0 } else { share(&a, "kernel: fsync") };
         // On a machine so busy that it hardly gets a CPU, there is hardly a moment in which it waits for anything else.
         let starved = share(&a, "waiting for a CPU") > 0.8;
-        assert!(storage > 0.005 || starved, "{level:?}: {:#?}", a.budget);
+        let states = threads(&Readings::of(&a.observations));
+        assert!(storage > 0.005 || starved, "{level:?}: {:#?} {states:#?}", a.budget);
         let others = ["waiting for a lock", "waiting for a peer", "sleeping"].map(|c| share(&a, c));
-        assert!(others.iter().all(|o| *o <= storage), "{level:?}: {:#?}", a.budget);
+        assert!(others.iter().all(|o| *o <= storage), "{level:?}: {:#?} {states:#?}", a.budget);
     }
 }
 
