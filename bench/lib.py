@@ -157,10 +157,12 @@ def machine():
 
 
 def commit():
-    """The checkout's commit, `-dirty` behind it where files differ from it."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=ROOT, capture_output=True,
-                          text=True)
-    return done.stdout.strip() or None
+    """The checkout's commit, `-dirty` behind it where files that measure differ from it: results written are none."""
+    def git(*asked):
+        return subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True)
+    same = git("diff", "--quiet", "HEAD", "--", ".", ":!bench/results.d", ":!bench/RESULTS.md").returncode == 0
+    found = git("describe", "--always", "--abbrev=10").stdout.strip()
+    return found + "-dirty" * (not same) if found else None
 
 
 def command():
