@@ -121,15 +121,11 @@ impl Site {
     /// With numbers for new rows that so many load generators before did not give.
     pub fn after(self, before: u32) -> Site {
         for next in [&self.next_post, &self.next_member] {
-            next.fetch_add(i64::from(before) * NUMBERS, Ordering::Relaxed);
+            next.fetch_add(i64::from(before) * data::NUMBERS as i64, Ordering::Relaxed);
         }
         self
     }
 }
-
-/// Numbers that one load generator may give to new rows; a run makes less than a tenth as many, and the columns hold
-/// two hundred times as many.
-const NUMBERS: i64 = 10_000_000;
 
 /// One simulated user.
 #[derive(Debug)]
@@ -306,6 +302,27 @@ mod tests {
         let failed = act(Mix::Write, 500, &mut on).iter().filter(|r| r.is_err()).count();
         assert!(failed > 100);
         assert_eq!(on.said.iter().filter(|s| *s == "rollback").count(), failed);
+    }
+
+    /// Each round of a run has another load generator, which goes on where the ones before ended.
+    #[test]
+    fn what_any_generator_of_a_run_writes_fits_its_column() {
+        struct Column;
+        impl Connection for Column {
+            fn query(&mut self, _: usize, args: &[Arg]) -> Result<u64, QueryError> {
+                for arg in args {
+                    let Arg::Int(n) = arg else { continue };
+                    assert!(i32::try_from(*n).is_ok(), "{n} is more than a column holds");
+                }
+                Ok(1)
+            }
+        }
+        for before in [0, 1, 2, 17, 200] {
+            let mut user = User::new(&Site::new(1, 3).after(before), Mix::Write, 9);
+            for _ in 0..500 {
+                user.act(&mut Column).unwrap();
+            }
+        }
     }
 
     #[test]
