@@ -157,10 +157,10 @@ def machine():
 
 
 def commit():
-    """The checkout's commit, `-dirty` behind it where files that measure differ from it: results written are none."""
+    """The checkout's commit, `-dirty` behind it where files differ from it that measure: results and texts do not."""
     def git(*asked):
         return subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True)
-    same = git("diff", "--quiet", "HEAD", "--", ".", ":!bench/results.d", ":!bench/RESULTS.md").returncode == 0
+    same = git("diff", "--quiet", "HEAD", "--", ".", ":!bench/results.d", ":!*.md").returncode == 0
     found = git("describe", "--always", "--abbrev=10").stdout.strip()
     return found + "-dirty" * (not same) if found else None
 
