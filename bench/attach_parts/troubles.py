@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import time
 
+import lib
 from follow_parts.common import Failed
 
 from . import around
